@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * AVIF through libavif: RGB or RGBA of 8 bits, from files of 8, 10 and 12 bits; of a sequence the
- * first frame. Mirroring and turns that the file asks for are its orientation, as in Pillow. One
- * thread per image. One state per decoder, used by one thread at a time.
+ * AVIF through libavif: 8-bit RGB or RGBA, from files of 8, 10 and 12 bits. Only the first frame of a
+ * sequence is decoded. Mirroring and rotation that the file requests become its orientation, as in Pillow.
+ * The library uses one thread per image. One state per decoder, used by one thread at a time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static void load(void)
     static const char built[] = TEXT(AVIF_VERSION_MAJOR) "." TEXT(AVIF_VERSION_MINOR) ".";
     lib.rc = leat__library_load(NAME, "libavif.so." SONAME, "libavif" SONAME, symbols, LEAT_COUNT(symbols),
                                 &lib.err);
-    /* before 1.0 structs could change with every minor version */
+    /* before 1.0, structs could change with every minor version */
     if (lib.rc == 0 && AVIF_VERSION < 1000000 && strncmp(lib.avifVersion(), built, strlen(built)) != 0)
         lib.rc = leat__fail(&lib.err, LEAT_ENOTSUP, "libavif %s is installed, this build needs %s*",
                             lib.avifVersion(), built);
@@ -78,7 +78,7 @@ static int open_file(const uint8_t *data, size_t len, avifDecoder **d, leat_erro
     if (*d == NULL) return leat__fail_nomem(err, 0, "an AVIF decoder");
     (*d)->maxThreads = 1;
     (*d)->imageDimensionLimit = 65536;
-    (*d)->strictFlags = AVIF_STRICT_DISABLED; /* what Pillow takes is taken */
+    (*d)->strictFlags = AVIF_STRICT_DISABLED; /* accept what Pillow accepts */
     avifResult result = lib.avifDecoderSetIOMemory(*d, data, len);
     if (result == AVIF_RESULT_OK) result = lib.avifDecoderParse(*d);
     if (result == AVIF_RESULT_OK) return 0;
@@ -86,11 +86,12 @@ static int open_file(const uint8_t *data, size_t len, avifDecoder **d, leat_erro
     return failed(result, err);
 }
 
-/* EXIF's number for a turn (anticlockwise, in quarters) followed by a mirroring: Pillow's table. */
+/* Returns the EXIF orientation for a rotation (anticlockwise, in quarters) followed by mirroring: Pillow's
+ * table. */
 static uint32_t orientation_of(const avifImage *image)
 {
     static const uint8_t turned[4] = {1, 8, 3, 6};
-    static const uint8_t mirrored[2][4] = {{4, 5, 2, 7}, {2, 7, 4, 5}}; /* 0: top and bottom change places */
+    static const uint8_t mirrored[2][4] = {{4, 5, 2, 7}, {2, 7, 4, 5}}; /* 0: top and bottom are exchanged */
     uint32_t angle = image->transformFlags & AVIF_TRANSFORM_IROT ? image->irot.angle & 3 : 0;
     if (!(image->transformFlags & AVIF_TRANSFORM_IMIR)) return turned[angle];
 #if AVIF_VERSION >= 1000000

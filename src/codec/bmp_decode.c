@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Windows bitmaps, without a library: palettes of 1, 4 and 8 bits (also run-length coded), 16, 24
- * and 32 bits. Palettes become RGB, or their numbers when those are asked for. The fourth byte of
- * a pixel counts as alpha only where the header has a mask for it, as in Pillow. JPEG and PNG
- * inside of a bitmap are refused by name. One state per decoder, used by one thread at a time.
+ * Windows bitmaps, without a library: palettes of 1, 4 and 8 bits (also run-length coded), 16, 24 and 32
+ * bits. Palettes become RGB, or palette indices when requested. The fourth byte of a pixel is alpha only if
+ * the header has a mask for it, as in Pillow. JPEG and PNG inside a bitmap are refused by name. One state
+ * per decoder, used by one thread at a time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,15 +20,15 @@ enum { PLAIN = 0, RLE8 = 1, RLE4 = 2, BITFIELDS = 3, ALPHA_BITFIELDS = 6 };
 typedef struct bmp_header {
     uint32_t width, height, bits, compression, colours;
     bool top_down;
-    uint32_t mask[4];      /* red, green, blue, alpha; of 16 and 32 bits */
-    size_t palette, entry; /* where it starts, bytes of an entry */
+    uint32_t mask[4];      /* red, green, blue, alpha; for 16 and 32 bits */
+    size_t palette, entry; /* offset of the palette, bytes per entry */
     size_t pixels, stride;
 } bmp_header;
 
 static bool bmp_sniff(const uint8_t *data, size_t len)
 {
     if (len < FILE_HEADER + 4 || data[0] != 'B' || data[1] != 'M') return false;
-    uint32_t size = leat__load_u32(data + FILE_HEADER); /* two letters alone are a weak sign */
+    uint32_t size = leat__load_u32(data + FILE_HEADER); /* two letters alone are not enough */
     return size == 12 || size == 40 || size == 52 || size == 56 || size == 64 || size == 108 || size == 124;
 }
 
@@ -42,7 +42,7 @@ static int truncated(leat_error *err, size_t len)
     return bad(err, LEAT_EDATA, len, "premature end of file (truncated)");
 }
 
-/* The size and the kind of pixels. */
+/* Reads the size and the kind of pixels. */
 static int read_sides(const uint8_t *data, size_t len, bmp_header *h, leat_error *err)
 {
     uint32_t size = leat__load_u32(data + FILE_HEADER);
@@ -68,7 +68,7 @@ static int read_sides(const uint8_t *data, size_t len, bmp_header *h, leat_error
     return 0;
 }
 
-/* Masks are in the header from 52 bytes on, else after it. */
+/* Reads the colour masks: in the header from 52 bytes on, else after it. */
 static int read_masks(const uint8_t *data, size_t len, bmp_header *h, leat_error *err)
 {
     static const uint32_t of16[4] = {0x7c00, 0x3e0, 0x1f, 0}, of32[4] = {0xff0000, 0xff00, 0xff, 0};
@@ -140,8 +140,8 @@ static int bmp_probe(const uint8_t *data, size_t len, leat__image_info *info, le
 
 /* ---- pixels ---- */
 
-/* Run-length coded numbers of the palette, one byte each, first row of the file first. Pixels that
- * no run reaches have the number 0. */
+/* Decodes run-length coded palette indices, one byte each, in the order of the file's rows. Pixels that no
+ * run covers get index 0. */
 static int unpack_runs(const uint8_t *data, size_t len, const bmp_header *h, uint8_t *to, leat_error *err)
 {
     const bool four = h->compression == RLE4;
@@ -188,7 +188,7 @@ static uint32_t number_at(const uint8_t *row, uint32_t x, uint32_t bits)
     return row[at / 8] >> (8 - bits - at % 8) & ((1u << bits) - 1);
 }
 
-/* Row of numbers, as such or as colours. Numbers behind the palette's end are black. */
+/* Writes a row of palette indices, as such or as colours. Indices past the end of the palette are black. */
 static void put_palette_row(const uint8_t *data, const bmp_header *h, const uint8_t *row, uint32_t bits,
                             bool indices, uint8_t *to)
 {
@@ -241,7 +241,7 @@ static int bmp_decode(void *state, const leat__decode_job *job, leat_error *err)
     LEAT_TRY(read_header(job->data, job->len, &h, err));
     const size_t stride = (size_t)h.width * job->info->channels;
     const bool runs = h.compression == RLE8 || h.compression == RLE4;
-    const size_t numbers = runs ? h.width : 0; /* of a row, in front of the pixels */
+    const size_t numbers = runs ? h.width : 0; /* palette indices of a row, stored before the pixels */
     LEAT_TRY(leat__whole_fit(w, stride + numbers, h.height, err));
     uint8_t *pixels = w->pixels + numbers * h.height;
     const uint8_t *rows = job->data + h.pixels;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of codecs, and everything about a request that does not depend on the format:
- * the region is checked and limits get their defaults. A decoder keeps the scratch of each codec
- * it has met, and nothing that a later image could see. One decoder per thread; the table is constant.
+ * The table of codecs, and the part of a request that does not depend on the format: checks the region and
+ * fills in default limits. A decoder keeps the scratch of each codec it has used, but no state that could
+ * affect a later image. One decoder per thread; the table is constant.
  */
 #include "codec/codec.h"
 
@@ -40,7 +40,7 @@ static const leat__codec_facts facts[LEAT__CODEC_COUNT] = {
 #undef ROW
 };
 
-/* Decoders of this build; NULL for a format whose library was missing. */
+/* Decoders in this build; NULL for a format whose library was missing. */
 #define DECLARE(id, name) extern const leat__codec_ops leat__codec_ops_##name;
 LEAT__BUILT_CODECS(DECLARE)
 static const leat__codec_ops *const table[LEAT__CODEC_COUNT] = {
@@ -104,8 +104,8 @@ bool leat__codec_built(leat__codec_id id)
     return ops_of(id) != NULL;
 }
 
-/* Formats of builds that cannot read them are known all the same, so that the error says
- * "png: not in this build" and not "unknown". */
+/* Also recognises formats that this build cannot read, so that the error says "png: not in this build"
+ * instead of "unknown". */
 leat__codec_id leat__codec_sniff(const uint8_t *data, size_t len)
 {
     for (int id = 1; id < LEAT__CODEC_COUNT; id++)
@@ -203,7 +203,7 @@ int leat__decode_limits_whole(const leat__decode_limits *limits, const leat__ima
     LEAT_TRY(leat__decode_limits_check(&l, info, err));
     LEAT_TRY(check_bytes(&l, info->width, info->height, info->channels, info->type, err));
     bool scans = info->codec == LEAT__CODEC_JPEG || info->codec == LEAT__CODEC_TILE;
-    if (scans && (uint64_t)info->width * info->height > l.max_work) /* of one scan at least */
+    if (scans && (uint64_t)info->width * info->height > l.max_work) /* at least one scan */
         return leat__fail(err, LEAT_ELIMIT,
                           "a scan of %u x %u pixels is over the limit of %llu on "
                           "pixels times scans",
@@ -211,7 +211,7 @@ int leat__decode_limits_whole(const leat__decode_limits *limits, const leat__ima
     return 0;
 }
 
-/* Components are no more bytes than pixels: the limit on these holds for them, too. */
+/* Components have at most as many bytes as pixels, so the limit on pixels also covers them. */
 static int check_parts(const leat__image_info *info, const leat__decode_request *request, leat_error *err)
 {
     for (uint32_t c = 0; c < info->channels; c++) {
@@ -232,7 +232,7 @@ static int check_parts(const leat__image_info *info, const leat__decode_request 
     return 0;
 }
 
-/* Fills *job from the request, or says what is wrong with it. */
+/* Checks the request and fills *job from it. */
 static int check_request(const leat__codec_ops *ops, const leat__image_info *info,
                          const leat__decode_request *request, leat__decode_job *job, leat_error *err)
 {
@@ -266,7 +266,8 @@ static int check_request(const leat__codec_ops *ops, const leat__image_info *inf
     return check_bytes(&job->limits, job->width, job->height, info->channels, info->type, err);
 }
 
-/* No sample is cut to 8 bits, and no channel left out, without being asked for. */
+/* Refuses wide images unless the caller accepts them: samples are never silently reduced to 8 bits, nor
+ * channels dropped. */
 static int check_wide(const leat__image_info *info, bool taken, leat_error *err)
 {
     if (!leat__image_wide(info) || taken) return 0;

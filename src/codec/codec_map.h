@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of image formats. Names, file suffixes, decoding memory, costs and media types are
- * all taken from it, so a new format is one row here and its decoder. Numbers are in the pack format: append
- * only.
+ * The table of image formats. Names, file suffixes, decoding memory, costs and media types all come from
+ * it, so a new format needs one row here and a decoder. Packs store the numbers: append only.
  *
  * X(ID, number, name, label, suffixes, memory, cost_kilobyte, cost_kilopixel, cost_channel, method, lossless,
  *   media)
  *   name            in JSON, Python and class lists
  *   label           for people
  *   suffixes        of its files, without dots, separated by spaces; the first is the usual one
- *   memory          bytes per pixel that decoding may hold beside the decoded crop
+ *   memory          bytes per pixel that decoding may use in addition to the decoded crop
  *   cost_kilobyte   decode time on the reference machine in ns: per 1,000 bytes of the file, per 1,000
  *   cost_kilopixel  pixels, and per 1,000 pixels of each channel. JPEG, WebP: src/ingest/image_cost.c
  *   cost_channel
@@ -21,7 +20,7 @@
 #define LEAT_CODEC_CODEC_MAP_H
 
 /* Memory. JPEG: coefficients. PNG: an interlaced image. WebP: the decoder's own picture. GIF, BMP: colours
- * and palette numbers. TIFF: a strip may be the whole image. AVIF, HEIF: frames of up to 16 bits. JPEG XL:
+ * and palette indices. TIFF: a strip may be the whole image. AVIF, HEIF: frames of up to 16 bits. JPEG XL:
  * planes of floats. */
 #define LEAT_CODEC_MAP(X)                                                                                    \
     X(JPEG, 1, "jpeg", "JPEG", "jpg jpeg jpe jfif pjpeg", 6, 0, 0, 0, "plain", 0, "image/jpeg")              \

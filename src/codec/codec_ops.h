@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions that each format implements. codec.c checks a request and fills in its defaults
- * before it calls them, so a decoder never sees an unchecked region. Only
- * files of this module include this. A decoder defines `const leat__codec_ops leat__codec_ops_NAME`;
- * codec.c lists those that are built.
+ * The functions that each format implements. codec.c checks a request and fills in its defaults before it
+ * calls them, so a decoder never sees an unchecked region. Only files of this module include this header. A
+ * decoder defines `const leat__codec_ops leat__codec_ops_NAME`; codec.c lists those in the build.
  */
 #ifndef LEAT_CODEC_CODEC_OPS_H
 #define LEAT_CODEC_CODEC_OPS_H
 
 #include "codec/codec.h"
 
-/* A checked request: the region is inside the (scaled) image and is not empty, the limits
- * on pixels and on the region's bytes hold, all limits are set. */
+/* A checked request: the region is inside the (scaled) image and not empty, the pixels and the bytes of the
+ * region are within the limits, and all limits are set. */
 typedef struct leat__decode_job {
     const leat__image_info *info;
     const uint8_t *data;
     size_t len;
     uint32_t x, y, width, height;
-    uint32_t scale_denom;        /* 1, 2, 4, 8; above 1 only where ops->scales */
-    const leat__ycc_part *parts; /* checked as well; NULL: pixels of the region */
-    bool whole;                  /* the region is the whole image: prove the file whole, too */
+    uint32_t scale_denom;        /* 1, 2, 4, 8; above 1 only if ops->scales */
+    const leat__ycc_part *parts; /* also checked; NULL: pixels of the region */
+    bool whole;                  /* the region is the whole image: also check the file up to its end */
     const void *tables;
     const uint8_t *entries; /* JPEG: not checked; NULL when there are none */
     size_t entries_len;
@@ -35,7 +34,7 @@ typedef struct leat__codec_ops {
     bool (*sniff)(const uint8_t *data, size_t len);
     /* `info` is zeroed except for codec, orientation 1 and bits 8. */
     int (*probe)(const uint8_t *data, size_t len, leat__image_info *info, leat_error *err);
-    /* Scratch of one decoder, made on first use; NULL when the codec needs none. */
+    /* Opens the scratch of one decoder, on first use; NULL when the codec needs none. */
     int (*open)(void **state, leat_error *err);
     void (*close)(void **state);
     int (*decode)(void *state, const leat__decode_job *job, leat_error *err);
@@ -44,10 +43,10 @@ typedef struct leat__codec_ops {
     int (*next_frame)(struct leat__anim *f, bool *end, leat_error *err);
 } leat__codec_ops;
 
-/* NULL when the format is not part of this build. */
+/* Returns NULL when the format is not in this build. */
 const leat__codec_ops *leat__codec_ops_for(leat__codec_id id);
 
-/* Zeroed limits get their defaults; the check is of the image's pixels. */
+/* fill sets zeroed limits to their defaults; check compares the image's pixels with them. */
 void leat__decode_limits_fill(leat__decode_limits *limits);
 int leat__decode_limits_check(const leat__decode_limits *limits, const leat__image_info *info,
                               leat_error *err) LEAT_MUST_CHECK;

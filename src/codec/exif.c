@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A reader of TIFF directories that knows a single tag, and a search for the same in XMP. Every
- * offset is checked against the block before it is followed, and only the first directory is
- * read, so no input can make it loop. No state, any thread.
+ * Reads a single tag from TIFF directories, and searches XMP for the same tag. Every offset is checked
+ * against the block before it is followed, and only the first directory is read, so no input can make it
+ * loop. No state, any thread.
  */
 #include "codec/exif.h"
 
@@ -30,7 +30,7 @@ static uint32_t get32(const uint8_t *p, bool big)
     return big ? get16(p, true) << 16 | get16(p + 2, true) : get16(p + 2, false) << 16 | get16(p, false);
 }
 
-/* Of the types that Pillow takes for whole numbers, which an unsigned BYTE is not to it. */
+/* Reads a value of the types that Pillow accepts as integers; unsigned BYTE is not one of them. */
 static uint32_t entry_value(const uint8_t *entry, bool big)
 {
     uint32_t type = get16(entry + 2, big), count = get32(entry + 4, big), value = 0;
@@ -85,7 +85,7 @@ static int hex_digit(uint8_t c)
 
 uint32_t leat__profile_orientation(const uint8_t *text, size_t len)
 {
-    enum { ENOUGH = 8192 }; /* the first directory is at the beginning */
+    enum { ENOUGH = 8192 }; /* the first directory is at the start */
     uint8_t block[ENOUGH];
     size_t n = 0, at = 0;
     for (uint32_t lines = 0; lines < 3 && at < len; at++) lines += text[at] == '\n';

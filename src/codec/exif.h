@@ -21,18 +21,18 @@ typedef struct leat__exif_seen {
 /* The tag is missing. */
 #define LEAT__EXIF_NONE 0
 
-/* `data` is a TIFF structure ("II*\0" or "MM\0*"), optionally behind "Exif\0\0". Gives 1..8;
- * 1 also when the value makes no sense, NONE when there is no such tag: a broken EXIF block does
- * not make a broken image. */
+/* Returns the orientation in `data`, a TIFF structure ("II*\0" or "MM\0*") with or without "Exif\0\0" before
+ * it. Returns 1..8; 1 also for an invalid value, NONE when the tag is missing. A broken EXIF block does not
+ * make the image invalid. */
 uint32_t leat__exif_orientation(const uint8_t *data, size_t len);
 
-/* The same of an XMP packet (tiff:Orientation), which is searched as text. */
+/* Returns the orientation in an XMP packet (tiff:Orientation), which is searched as text. */
 uint32_t leat__xmp_orientation(const uint8_t *data, size_t len);
 
-/* The same of ImageMagick's "Raw profile type exif": three lines, then hexadecimal digits. */
+/* Returns the orientation in ImageMagick's "Raw profile type exif": three lines, then hexadecimal digits. */
 uint32_t leat__profile_orientation(const uint8_t *text, size_t len);
 
-/* Which of them counts: 1..8. */
+/* Returns the one that has priority: 1..8. */
 uint32_t leat__orientation_of(const leat__exif_seen *seen);
 
 /* Writes a minimal EXIF block ("Exif\0\0" + TIFF) with this orientation; returns its length. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GIF, without a library: the first frame, on a canvas that holds it, or all, as Pillow shows them. Colours
- * are RGB, or RGBA when one of them is transparent, or the numbers of the palette when those are
- * asked for. Pixels outside of the frame have the transparent number, else 0. A frame whose
- * data end early is an error. One state per decoder, used by one thread at a time.
+ * GIF, without a library: the first frame on the canvas, or all frames as Pillow shows them. Colours are
+ * RGB, or RGBA when one of them is transparent, or palette indices when requested. Pixels outside the frame
+ * have the transparent index, else 0. A frame whose data ends early is an error. One state per decoder,
+ * used by one thread at a time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,13 +20,14 @@
 typedef struct gif_header {
     uint32_t width, height; /* of the canvas */
     uint32_t x, y, frame_width, frame_height;
-    bool interlaced, more;  /* more: further frames follow */
-    int transparent;        /* number of the palette, or -1 */
-    uint32_t dispose;       /* 2: the frame is replaced by a colour afterwards, above: by what was there */
-    uint8_t background;     /* number of the palette */
+    bool interlaced, more;  /* more: other frames follow */
+    int transparent;        /* palette index, or -1 */
+    uint32_t dispose;       /* what happens to the frame afterwards: 2: replaced by a colour; above 2: by
+                               the previous content */
+    uint8_t background;     /* palette index */
     const uint8_t *palette; /* NULL: grey */
     uint32_t colours;
-    size_t data; /* the first code's size, then blocks of codes */
+    size_t data; /* offset of the first code's size; blocks of codes follow */
 } gif_header;
 
 static bool gif_sniff(const uint8_t *data, size_t len)
@@ -44,7 +45,8 @@ static int truncated(leat_error *err, size_t len)
     return bad(err, LEAT_EDATA, len, "premature end of file (truncated)");
 }
 
-/* Behind the blocks that start at `at`; `len` when the file ends with them, len + 1 when inside one. */
+/* Returns the end of the blocks that start at `at`; `len` when the file ends with them, len + 1 when it ends
+ * inside one. */
 static size_t skip_blocks(const uint8_t *data, size_t len, size_t at)
 {
     while (at < len && data[at] != 0) at += (size_t)data[at] + 1;
@@ -58,8 +60,8 @@ static void use_palette(gif_header *h, const uint8_t *data, uint8_t flags, size_
     *at += (size_t)h->colours * 3;
 }
 
-/* Walks to the next image descriptor; what extensions say on the way goes to h. `len` where there
- * is none, len + 1 where the file ends inside a block. */
+/* Finds the next image descriptor; stores the content of extensions before it in h. Returns `len` when there
+ * is none, len + 1 when the file ends inside a block. */
 static size_t find_frame(const uint8_t *data, size_t len, size_t at, gif_header *h)
 {
     while (at < len && data[at] != ',') {
@@ -95,7 +97,7 @@ static int read_screen(const uint8_t *data, size_t len, gif_header *h, size_t *a
     return 0;
 }
 
-/* The image descriptor at `at`. */
+/* Reads the image descriptor at `at`. */
 static int read_frame(const uint8_t *data, size_t len, size_t at, gif_header *h, leat_error *err)
 {
     if (!leat__range_inside(at, 11, len)) return truncated(err, len);
@@ -146,11 +148,11 @@ static int gif_probe(const uint8_t *data, size_t len, leat__image_info *info, le
 
 typedef struct codes {
     const uint8_t *data;
-    size_t len, at, block_end; /* block_end: where the next block's length stands */
+    size_t len, at, block_end; /* block_end: offset of the next block's length */
     uint32_t held, held_bits;
 } codes;
 
-/* The next code; NOTHING at the end of the blocks, LEAT_EDATA where the file ends. */
+/* Reads the next code; NOTHING at the end of the blocks, LEAT_EDATA at the end of the file. */
 static int next_code(codes *c, uint32_t bits, uint32_t *code)
 {
     while (c->held_bits < bits) {
@@ -175,12 +177,12 @@ static int next_code(codes *c, uint32_t bits, uint32_t *code)
 }
 
 typedef struct lzw {
-    uint16_t before[CODES]; /* the code without its last number */
+    uint16_t before[CODES]; /* the code without its last index */
     uint8_t last[CODES], first[CODES];
     uint16_t length[CODES];
 } lzw;
 
-/* Writes the numbers of a code at to[at ..], as far as `total` allows; how many. */
+/* Writes the indices of a code to to[at ..], up to `total`; returns how many. */
 static uint32_t put_code(const lzw *t, uint32_t code, uint8_t *to, size_t at, size_t total)
 {
     const uint32_t n = t->length[code];
@@ -197,7 +199,7 @@ static void add_code(lzw *t, uint32_t next, uint32_t before, uint8_t last)
     t->length[next] = (uint16_t)(t->length[before] + 1);
 }
 
-/* `total` numbers to `to`. A code table that is full stays as it is until the next clear code. */
+/* Decodes `total` indices to `to`. A full code table stays unchanged until the next clear code. */
 static int unpack(const uint8_t *data, size_t len, size_t start, uint8_t *to, size_t total, leat_error *err)
 {
     lzw t;
@@ -236,7 +238,7 @@ static int unpack(const uint8_t *data, size_t len, size_t start, uint8_t *to, si
 
 /* ---- the frame on its canvas ---- */
 
-/* Which row of the frame the i-th row of an interlaced file is. */
+/* Returns the row of the frame that the i-th row of an interlaced file contains. */
 static uint32_t interlaced_row(uint32_t i, uint32_t height)
 {
     static const uint32_t first[4] = {0, 4, 2, 1}, step[4] = {8, 8, 4, 2};
@@ -288,7 +290,7 @@ static int gif_decode(void *state, const leat__decode_job *job, leat_error *err)
     LEAT_TRY(leat__whole_same(job, &now, NAME, err));
     LEAT_TRY(read_header(job->data, job->len, &h, err));
     const size_t stride = (size_t)h.width * job->info->channels;
-    LEAT_TRY(leat__whole_fit(w, stride + h.width, h.height, err)); /* the canvas, then the numbers */
+    LEAT_TRY(leat__whole_fit(w, stride + h.width, h.height, err)); /* the canvas, then the palette indices */
     uint8_t *numbers = w->pixels + stride * h.height;
     LEAT_TRY(unpack(job->data, job->len, h.data, numbers, (size_t)h.frame_width * h.frame_height, err));
     put_canvas(&h, numbers, job->info->channels, w->pixels);
@@ -310,7 +312,7 @@ static uint64_t gif_count_frames(const uint8_t *data, size_t len)
     return n;
 }
 
-/* Of the palette; numbers beyond its end are its first colour, as in Pillow. */
+/* Looks up a palette colour; indices past the end give the first colour, as in Pillow. */
 static void take_colour(const gif_header *h, uint32_t number, uint8_t alpha, uint8_t to[4])
 {
     uint8_t v = (uint8_t)(h->palette && number >= h->colours ? 0 : number);
@@ -318,7 +320,7 @@ static void take_colour(const gif_header *h, uint32_t number, uint8_t alpha, uin
     to[3] = alpha;
 }
 
-/* Copies the place of the last frame from `under` to the canvas, or fills it. */
+/* Restores the rectangle of the last frame from `under`, or fills it with a colour. */
 static void dispose_last(leat__anim *f)
 {
     const size_t stride = (size_t)f->info.width * 4;
@@ -342,8 +344,8 @@ static void draw_frame(const gif_header *h, leat__anim *f)
     }
 }
 
-/* Notes what happens to this frame before the next one. The first frame has nothing below it: it is put back
- * to transparent, or stays. */
+/* Records how to remove this frame before the next one. There is nothing to restore below the first frame: it
+ * becomes transparent, or stays. */
 static void note_disposal(const gif_header *h, leat__anim *f)
 {
     const bool clear = h->transparent >= 0;

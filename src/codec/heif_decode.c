@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HEIF (HEIC) through libheif: the primary image as RGB or RGBA of 8 bits. Turns, mirroring and
- * cropping that the file asks for are carried out by the library, so the orientation is always 1.
- * One state per decoder, used by one thread at a time.
+ * HEIF (HEIC) through libheif: the primary image as 8-bit RGB or RGBA. The library applies rotation,
+ * mirroring and cropping that the file requests, so the orientation is always 1. One state per decoder,
+ * used by one thread at a time.
  */
 #include <math.h>
 #include <stdio.h>
@@ -78,7 +78,7 @@ static int open_file(const uint8_t *data, size_t len, file *f, leat_error *err)
     }
     f->context = lib.heif_context_alloc();
     if (f->context == NULL) return leat__fail_nomem(err, 0, "a HEIF decoder");
-    lib.heif_context_set_max_decoding_threads(f->context, 0); /* in the calling thread */
+    lib.heif_context_set_max_decoding_threads(f->context, 0); /* decode in the calling thread */
     struct heif_error e = lib.heif_context_read_from_memory_without_copy(f->context, data, len, NULL);
     if (e.code == heif_error_Ok) e = lib.heif_context_get_primary_image_handle(f->context, &f->handle);
     return e.code == heif_error_Ok ? 0 : failed(e, err);
@@ -114,9 +114,9 @@ static int read_pixels(leat__whole *w, const file *f, const leat__decode_job *jo
     int stride = 0;
     LEAT_TRY(describe(f, &now, err));
     LEAT_TRY(leat__whole_same(job, &now, NAME, err));
-    /* Images inside may claim more than the header: 2.4 GB from a file of 3 KB. They may also be a little
-     * larger than the image, which is cut out of them. Some versions of libheif limit each side by this
-     * number, others the pixels by its square. */
+    /* Images inside may claim more than the header: 2.4 GB from a file of 3 KB. They may also be slightly
+     * larger than the image, which is cropped from them. Some versions of libheif limit each side to this
+     * number, others the pixels to its square. */
     uint32_t side = (uint32_t)sqrt((double)LEAT_MIN(job->limits.max_pixels, UINT64_C(1) << 60));
     side = LEAT_MAX(side, LEAT_MAX(now.width, now.height));
     lib.heif_context_set_maximum_image_size_limit(f->context, (int)LEAT_MIN(side, (uint32_t)INT32_MAX));

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads quantised coefficients into plain arrays: leat's own decoder (jpeg_scan.c) for files
- * that it takes, libjpeg for all others and for every verdict. The whole file is read to its end
- * marker, under the same rules on damage as a decode (jpeg_glue.c). libjpeg reads in its
- * buffered-image mode, which keeps the coefficients for a separate output pass; where leat has
- * read the file, libjpeg is given the file's own headers with a blank image, and then the
- * coefficients. One reader per thread.
+ * Reads quantised coefficients into plain arrays. leat's own decoder (jpeg_scan.c) reads the files that it
+ * supports; libjpeg reads all others and decides whether a file is damaged. The whole file is read to its
+ * end marker, under the same rules on damage as a decode (jpeg_glue.c). libjpeg reads in its buffered-image
+ * mode, which keeps the coefficients for a separate output pass. If leat has read the file, libjpeg gets
+ * the file's own headers with a blank image, and then the coefficients. One reader per thread.
  */
 #include "codec/jpeg_coef.h"
 
@@ -22,8 +21,8 @@
 #include "dsp/idct.h"
 
 #define ALIGN 64
-#define PAD (LEAT__IDCT_BLOCKS_PAD * 64 * sizeof(int16_t)) /* kernels read on */
-#define ODD 1 /* libjpeg-turbo writes aligned rows past the caches, where they are read at once */
+#define PAD (LEAT__IDCT_BLOCKS_PAD * 64 * sizeof(int16_t)) /* kernels read past the end */
+#define ODD 1 /* unaligned: libjpeg-turbo writes aligned rows past the caches, but they are read at once */
 
 struct leat__jpeg_coef_reader {
     struct jpeg_decompress_struct cinfo;
@@ -31,15 +30,15 @@ struct leat__jpeg_coef_reader {
     leat__jpeg_scan *scan;
     int16_t *block;
     size_t capacity; /* bytes */
-    uint8_t *row;    /* one of interleaved pixels, from ODD on */
+    uint8_t *row;    /* one row of interleaved pixels, starting at ODD */
     size_t row_capacity;
     leat__decode_limits bounds; /* of the current file */
-    leat__jpeg_coefs own;       /* as leat has read it; no components: libjpeg has */
-    leat__buf blank;            /* for libjpeg, then */
+    leat__jpeg_coefs own;       /* the file as read by leat; no components: libjpeg has read it */
+    leat__buf blank;            /* blank file for libjpeg when leat has read the file */
     bool in_output;
 };
 
-/* Alone with setjmp: see jpeg_glue.h. */
+/* The only function here with setjmp: see jpeg_glue.h. */
 static int create_guarded(leat__jpeg_coef_reader *r)
 {
     if (setjmp(r->glue.jump)) return r->glue.code;
@@ -90,7 +89,7 @@ static void describe_component(const struct jpeg_decompress_struct *c, int index
     out->quant_index = (uint32_t)info->quant_tbl_no;
 }
 
-/* Bytes of all coefficients: at most 2^16 squared blocks' worth, so that nothing overflows. */
+/* Returns the bytes of all coefficients. At most 2^16 squared blocks' worth, so nothing overflows. */
 static uint64_t room_needed(const leat__jpeg_coefs *coefs)
 {
     uint64_t total = 0;
@@ -128,8 +127,8 @@ static void copy_component(leat__jpeg_coef_reader *r, jvirt_barray_ptr array, in
         JBLOCKARRAY rows = c->mem->access_virt_barray((j_common_ptr)c, array, y, (JDIMENSION)out->v, FALSE);
         for (uint32_t i = 0; i < out->v; i++, dst += row) memcpy(dst, rows[i], row * sizeof(int16_t));
     }
-    /* NULL when no scan has the component, which libjpeg then decodes to grey: as with zeros. A
-     * scan without its table was refused. */
+    /* NULL when no scan has the component; libjpeg then decodes it to grey, as with zeros. A scan without its
+     * table was refused. */
     const JQUANT_TBL *table = c->comp_info[index].quant_table;
     for (int i = 0; i < 64; i++) out->quant[i] = table ? table->quantval[i] : 0;
 }
@@ -145,7 +144,8 @@ static leat__jpeg_colour colour_of(const struct jpeg_decompress_struct *c)
     }
 }
 
-/* Grey, or YCbCr that every libjpeg can upsample: others may have coefficients and no pixels. */
+/* True for grey, or YCbCr that every libjpeg can upsample. Other files may have coefficients but no
+ * pixels. */
 static bool has_pixels(const struct jpeg_decompress_struct *c)
 {
     if (c->num_components == 1) return c->jpeg_color_space == JCS_GRAYSCALE;
@@ -155,7 +155,7 @@ static bool has_pixels(const struct jpeg_decompress_struct *c)
     return true;
 }
 
-/* All scans, with the settings of jpeg_decode.c for the pixels that may be asked for. */
+/* Reads all scans, with the settings of jpeg_decode.c for the pixels that may be requested later. */
 static void read_for_pixels(struct jpeg_decompress_struct *c)
 {
     c->buffered_image = TRUE;
@@ -165,7 +165,7 @@ static void read_for_pixels(struct jpeg_decompress_struct *c)
     c->do_block_smoothing = FALSE;
     jpeg_start_decompress(c);
     do {
-        c->progress->progress_monitor((j_common_ptr)c); /* the limits */
+        c->progress->progress_monitor((j_common_ptr)c); /* checks the limits */
     } while (jpeg_consume_input(c) != JPEG_REACHED_EOI);
 }
 
@@ -212,7 +212,7 @@ static int read_guarded(leat__jpeg_coef_reader *r, const leat__jpeg_header *head
     return read_all(r, header, coefs, err);
 }
 
-/* Headers and limits, common to both ways. */
+/* Checks headers and limits, for both decoders. */
 static int prepare(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
                    const leat__decode_limits *limits, leat__jpeg_header *header, leat_error *err)
 {
@@ -221,7 +221,7 @@ static int prepare(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
     LEAT_TRY(leat__jpeg_header_read(data, len, header, err));
     leat__image_info info = {.width = header->width, .height = header->height};
     LEAT_TRY(leat__decode_limits_check(&r->bounds, &info, err));
-    jpeg_abort_decompress(&r->cinfo); /* the file before, had it pixels */
+    jpeg_abort_decompress(&r->cinfo); /* ends the output pass of the previous file */
     r->in_output = false;
     r->own.components = 0;
     return 0;
@@ -244,7 +244,7 @@ static int read_libjpeg(leat__jpeg_coef_reader *r, const uint8_t *data, size_t l
     memset(coefs, 0, sizeof *coefs);
     leat__jpeg_glue_source(&r->glue, &r->cinfo, data, len, &r->bounds, err);
     LEAT_TRY(read_guarded(r, header, coefs, err));
-    size_t end = leat__jpeg_glue_offset(&r->glue); /* just behind EOI */
+    size_t end = leat__jpeg_glue_offset(&r->glue); /* just after EOI */
     if (end < header->scan_offset + 2 || data[end - 2] != 0xff || data[end - 1] != 0xd9)
         return leat__fail(err, LEAT_EDATA, "JPEG: no end marker at byte %zu", end);
     set_parts(coefs, data, len, header->scan_offset, end);
@@ -261,7 +261,7 @@ int leat__jpeg_coef_read_libjpeg(leat__jpeg_coef_reader *r, const uint8_t *data,
 
 /* ---- leat's own way ---- */
 
-/* Rows and columns of a grid that no MCU has: padding of scans of one component. */
+/* Clears the rows and columns of a grid that no MCU covers: padding in scans of one component. */
 static void clear_padding(const leat__jpeg_component *c, int16_t *block)
 {
     size_t row = 64 * (size_t)c->grid_x, used = 64 * (size_t)c->blocks_x;
@@ -271,7 +271,7 @@ static void clear_padding(const leat__jpeg_component *c, int16_t *block)
     }
 }
 
-/* True when all MCUs are in place and the file ends after them. */
+/* Decodes all MCUs. True when all were decoded and the file ends after them. */
 static bool scan_all(leat__jpeg_coef_reader *r, leat__jpeg_coefs *coefs, size_t *end)
 {
     const leat__jpeg_scan *s = r->scan;
@@ -322,7 +322,7 @@ bool leat__jpeg_coef_put(leat__jpeg_coef_reader *r, const leat__jpeg_scan *scan,
     return leat__jpeg_scan_mcus(scan, at, count, &to);
 }
 
-/* As has_pixels, of leat's own reading. */
+/* Like has_pixels, for a file that leat has read. */
 static bool could_have_pixels(const leat__jpeg_coefs *f)
 {
     if (f->components == 1) return f->colour == LEAT__JPEG_GREY;
@@ -340,7 +340,7 @@ int leat__jpeg_coef_read(leat__jpeg_coef_reader *r, const uint8_t *data, size_t 
     LEAT_TRY(prepare(r, data, len, limits, &header, err));
     if (leat__jpeg_scan_start(r->scan, data, len)) {
         *coefs = *leat__jpeg_scan_frame(r->scan);
-        /* libjpeg's limit on memory is the output's: files beyond it are its to refuse */
+        /* libjpeg's memory limit is that of the output: it must refuse files beyond it */
         if (room_needed(coefs) <= r->bounds.max_out_bytes) {
             LEAT_TRY(make_room(r, coefs, err));
             if (scan_all(r, coefs, &end)) {
@@ -356,13 +356,13 @@ int leat__jpeg_coef_read(leat__jpeg_coef_reader *r, const uint8_t *data, size_t 
 
 /* ---- pixels ---- */
 
-/* The segments that pixels depend on; the frame as that of a progressive file, of which one bit
- * per block is enough to get started. */
+/* Writes the segments that pixels depend on. The frame is marked as progressive, because such a file is valid
+ * with one bit per block. */
 static void put_blank_headers(leat__buf *out, const leat__jpeg_coefs *f)
 {
     enum { SOF0 = 0xc0, SOF1 = 0xc1, SOF2 = 0xc2, DQT = 0xdb, APP0 = 0xe0, APP14 = 0xee };
     leat__buf_append(out, f->header, 2);
-    for (size_t at = 2; at + 4 <= f->header_len;) { /* whole segments: jpeg_scan.c has looked */
+    for (size_t at = 2; at + 4 <= f->header_len;) { /* segments are complete: jpeg_scan.c has checked them */
         const uint8_t *p = f->header + at;
         size_t size = 2 + ((size_t)p[2] << 8 | p[3]), to = out->len;
         bool frame = p[1] == SOF0 || p[1] == SOF1;
@@ -372,7 +372,7 @@ static void put_blank_headers(leat__buf *out, const leat__jpeg_coefs *f)
     }
 }
 
-/* One code, a zero bit, for "as the block before": zero. */
+/* Writes a scan with a single code, a zero bit, for "same as the previous block": all zero. */
 static void put_blank_scan(leat__buf *out, const leat__jpeg_coefs *f)
 {
     static const uint8_t code[4 + 1 + 16 + 1] = {0xff, 0xc4, 0, 20, 0, 1};
@@ -393,7 +393,7 @@ static void put_blank_scan(leat__buf *out, const leat__jpeg_coefs *f)
     leat__buf_append(out, end, sizeof end);
 }
 
-/* What copy_component does, the other way. */
+/* Copies coefficients to libjpeg: the reverse of copy_component. */
 static void fill_component(leat__jpeg_coef_reader *r, jvirt_barray_ptr array,
                            const leat__jpeg_component *from)
 {

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * JPEG: slow-integer DCT and fancy upsampling, so the pixels are those of Pillow. Ordinary
- * files are decoded by jpeg_region.c; the others, those at a smaller scale, and whatever is
- * odd or damaged by libjpeg-turbo, here. Of a region only the MCU rows and columns that matter
- * are decoded, and the result is bit-identical to the same rectangle of a full decode:
- *   - rows above are skipped in whole iMCU rows (released libjpeg-turbo versions garble
- *     partial skips), columns are cropped to whole iMCUs by the library itself;
- *   - fancy upsampling looks one chroma sample to each side, and treats the first and last
- *     sample of what is decoded as the image's edge: so MARGIN pixels more are decoded
- *     around the region where a neighbour exists, and thrown away.
- * Block smoothing is off: it would invent detail in progressive files that lack some of
- * their refinement scans, and differ between a region and the whole.
+ * JPEG: slow-integer DCT and fancy upsampling, so the pixels equal Pillow's. Ordinary files are decoded by
+ * jpeg_region.c. Here libjpeg-turbo decodes the others, files at a smaller scale, and everything unusual
+ * or damaged. Only the MCU rows and columns that a region needs are decoded. The result is bit-identical
+ * to the same rectangle of a full decode:   - rows above are skipped in whole iMCU rows (released
+ * libjpeg-turbo versions garble     partial skips), columns are cropped to whole iMCUs by the library
+ * itself;   - fancy upsampling looks one chroma sample to each side, and treats the first and last
+ * sample of what is decoded as the image's edge: so MARGIN pixels more are decoded     around the region
+ * where a neighbour exists, and thrown away. Block smoothing is off: it would invent detail in progressive
+ * files that lack some of their refinement scans, and differ between a region and the whole.
  *
  * One state per decoder, used by one thread at a time.
  */
@@ -24,7 +22,7 @@
 #include "codec/jpeg_region.h"
 #include "codec/planes.h"
 
-#define MARGIN 4 /* output pixels; two would do at every sampling factor */
+#define MARGIN 4 /* output pixels; two would be enough at every sampling factor */
 
 typedef struct jpeg_state {
     struct jpeg_decompress_struct cinfo;
@@ -40,7 +38,7 @@ static bool jpeg_sniff(const uint8_t *data, size_t len)
     return len >= 3 && data[0] == 0xff && data[1] == 0xd8 && data[2] == 0xff;
 }
 
-/* Sampling of what leat decodes itself: leat__jpeg_region_shape() in terms of the header. */
+/* Sets the sampling of files that leat decodes itself: like leat__jpeg_region_shape(), from the header. */
 static void find_grid(const leat__jpeg_header *h, leat__image_info *info)
 {
     if (h->bits != 8 || h->progressive || h->arithmetic || h->lossless) return;
@@ -100,8 +98,8 @@ static int jpeg_open(void **state, leat_error *err)
     return rc;
 }
 
-/* Adobe writes CMYK inverted, and Pillow takes all CMYK JPEGs to be so; then
- * RGB = (255 - K) * (255 - C) / 255, rounded like Pillow's convert("RGB"). */
+/* Converts CMYK. Adobe writes CMYK inverted, and Pillow assumes this for all CMYK JPEGs, so RGB = (255 - K) *
+ * (255 - C) / 255, rounded like Pillow's convert("RGB"). */
 static void cmyk_to_rgb(const uint8_t *src, size_t width, uint8_t *const plane[4])
 {
     for (size_t i = 0; i < width; i++, src += 4) {
@@ -168,7 +166,7 @@ static size_t crop_columns(struct jpeg_decompress_struct *c, const leat__decode_
     return job->x - x;
 }
 
-/* Skips whole iMCU rows above the region; returns how many rows are left to throw away. */
+/* Skips whole iMCU rows above the region; returns how many rows are left to discard. */
 static uint32_t skip_rows(struct jpeg_decompress_struct *c, const leat__decode_job *job)
 {
     uint32_t step = (uint32_t)(c->max_v_samp_factor * c->min_DCT_scaled_size);
@@ -233,11 +231,11 @@ static int library_decode(jpeg_state *s, const leat__decode_job *job, leat_error
         return s->glue.code;
     }
     int rc = decode_rows(s, job, err);
-    jpeg_abort_decompress(&s->cinfo); /* nothing when it finished */
+    jpeg_abort_decompress(&s->cinfo); /* no effect after a complete decode */
     return rc;
 }
 
-/* A sink that has the first rows already. */
+/* A sink that already has the first rows. */
 typedef struct later_rows {
     const leat__row_sink *sink;
     uint32_t done;
@@ -259,7 +257,7 @@ static int jpeg_decode(void *state, const leat__decode_job *job, leat_error *err
     jpeg_state *s = state;
     later_rows later = {.sink = job->sink};
     bool complete = false;
-    /* On every CPU: what is accepted must not depend on the instruction set. */
+    /* On every CPU: whether a file is accepted must not depend on the instruction set. */
     if (job->scale_denom == 1)
         LEAT_TRY(leat__jpeg_region_decode(s->region, job, &later.done, &complete, err));
     if (complete) return 0;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * JPEG encoder. Written for packing: size matters more than a few milliseconds, so Huffman
- * tables are optimised per image (4 to 5 % fewer bytes, measured in the loader study); the
- * result stays baseline, because progressive files decode slower. Called by any number of
- * threads, each with its own image.
+ * JPEG encoder for packing: size matters more than a few milliseconds, so Huffman tables are optimised per
+ * image (4 to 5 % fewer bytes, as measured). The result stays baseline, because progressive files decode
+ * more slowly. Called by any number of threads, each with its own image.
  */
 #include "codec/jpeg_encode.h"
 
@@ -104,7 +103,7 @@ static void encode(encoder *e, const leat__planes *image, const leat__encode_opt
     jpeg_finish_compress(&e->cinfo);
 }
 
-/* Owns nothing: what is allocated here is released by the caller, jump or no jump. */
+/* Owns nothing: the caller frees all memory, even after a jump. */
 static int encode_guarded(encoder *e, const leat__planes *image, const leat__encode_opts *opts, uint8_t *row)
 {
     if (setjmp(e->glue.jump)) return e->glue.code;

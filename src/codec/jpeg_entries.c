@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Entry points: encoded form, look-up and making. See jpeg_entries.h. Any thread; no state.
+ * Entry points: their encoding, lookup and creation. See jpeg_entries.h. Any thread; no state.
  *
  *   u8 kind = 1 | u8 components | u8 bits of a position | u8 bits of each DC, three of them |
  *   u16 zero | u32 step | records without gaps, lowest bit first, padded to a byte
@@ -20,19 +20,19 @@
 
 enum { KIND = 1, FRONT = 12, POSITION_BITS_MAX = 48, DC_BITS_MAX = 16 };
 
-static uint32_t low_bits(uint64_t v) /* that v needs */
+static uint32_t low_bits(uint64_t v) /* number of bits that v needs */
 {
     return v == 0 ? 0 : 64 - (uint32_t)__builtin_clzll(v);
 }
 
-static uint32_t mcu_count(const leat__jpeg_scan *scan) /* a quarter of 65500^2 at most */
+static uint32_t mcu_count(const leat__jpeg_scan *scan) /* at most a quarter of 65500^2 */
 {
     return leat__jpeg_scan_mcus_x(scan) * leat__jpeg_scan_mcus_y(scan);
 }
 
 /* ---- reading ---- */
 
-/* Up to 48 bits from bit `at` on; nothing behind the records is read. */
+/* Reads up to 48 bits from bit `at` on; never reads past the records. */
 static uint64_t get(const leat__jpeg_entries *e, uint64_t at, uint32_t bits)
 {
     uint64_t byte = at / 8, v = 0;
@@ -85,7 +85,7 @@ static uint32_t choose_step(uint32_t mcus, size_t file_bytes)
     return (uint32_t)LEAT_MIN(LEAT_MAX(step, 1u), mcus);
 }
 
-/* The cursor at every step, and behind the last MCU the end of the file. */
+/* Stores the cursor at every step. True when the file ends correctly after the last MCU. */
 static bool walk(const leat__jpeg_scan *scan, const leat__jpeg_taker *taker, leat__jpeg_cursor *out,
                  uint32_t step)
 {
@@ -105,7 +105,7 @@ static bool walk(const leat__jpeg_scan *scan, const leat__jpeg_taker *taker, lea
 
 static void choose_bits(leat__jpeg_entries *e, const leat__jpeg_cursor *at, size_t count)
 {
-    e->position_bits = low_bits(at[count - 1].byte * 8 + 7); /* positions only grow */
+    e->position_bits = low_bits(at[count - 1].byte * 8 + 7); /* positions only increase */
     e->record_bits = e->position_bits;
     for (uint32_t c = 0; c < e->components; c++) {
         uint32_t most = 0;
@@ -116,7 +116,7 @@ static void choose_bits(leat__jpeg_entries *e, const leat__jpeg_cursor *at, size
     }
 }
 
-/* Adds `bits` bits to a stream of zeros. */
+/* Writes `bits` bits to a zeroed stream. */
 static void put(uint8_t *out, uint64_t *at, uint64_t v, uint32_t bits)
 {
     v &= (UINT64_C(1) << bits) - 1;
@@ -145,7 +145,7 @@ static int append(const leat__jpeg_entries *e, const leat__jpeg_cursor *at, size
     return 0;
 }
 
-/* Of a kind that is worth it, and not too large. */
+/* True for a file that leat decodes itself and that is within the limits. */
 static bool is_ours(leat__jpeg_scan *scan, const uint8_t *data, size_t len, const leat__decode_limits *limits)
 {
     leat__raster_shape shape;

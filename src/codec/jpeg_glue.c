@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The policy on what libjpeg calls warnings. libjpeg continues after damage, with grey or
- * garbled pixels; leat does not:
- *   - the data ends before the image does, a scan ends early, a code is not a Huffman code, a
- *     restart marker is missing or there are bytes before one: LEAT_EDATA;
- *   - stray bytes before another marker (padding of some cameras), an unknown JFIF version,
- *     unusual scan parameters or Adobe flags: accepted, no pixel depends on them.
- * Bytes after the end-of-image marker are accepted and ignored.
+ * Decides which of libjpeg's warnings are errors. libjpeg continues after damage, with grey or garbled
+ * pixels; leat does not:   - the data ends before the image does, a scan ends early, a code is not a
+ * Huffman code, a     restart marker is missing or there are bytes before one: LEAT_EDATA;   - stray bytes
+ * before another marker (padding of some cameras), an unknown JFIF version,     unusual scan parameters or
+ * Adobe flags: accepted, because no pixel depends on them. Bytes after the end-of-image marker are
+ * accepted and ignored.
  */
 #include "codec/jpeg_glue.h"
 
@@ -16,7 +15,7 @@
 
 #include "base/num.h"
 
-#define MCU_PADDING (32u << 20) /* the most that MCUs stick out of an image, in bytes */
+#define MCU_PADDING (32u << 20) /* bytes by which MCUs can exceed an image, at most */
 #define RST0 0xd0
 #define RST7 0xd7
 
@@ -100,7 +99,7 @@ static void source_nothing(j_decompress_ptr cinfo)
 {
 }
 
-/* All data was given at the start: being asked for more means that the file is cut short. */
+/* libjpeg asks for more data. All data was given at the start, so the file is truncated. */
 static boolean source_empty(j_decompress_ptr cinfo)
 {
     leat__jpeg_glue_fail((leat__jpeg_glue *)cinfo->err, LEAT_EDATA, "premature end of file (truncated)");
@@ -133,8 +132,8 @@ void leat__jpeg_glue_init(leat__jpeg_glue *g, struct jpeg_common_struct *cinfo)
     g->src.term_source = source_nothing;
 }
 
-/* libjpeg allocates quantisation and Huffman tables for the life of the decompressor. Here they
- * live as long as the image: the next one must not see them, and the pool must not grow. */
+/* libjpeg allocates quantisation and Huffman tables for the life of the decompressor. Here they live only as
+ * long as the image: the next one must not see them, and the pool must not grow. */
 static void *alloc_for_image(j_common_ptr cinfo, int pool, size_t size)
 {
     leat__jpeg_glue *g = (leat__jpeg_glue *)cinfo->err;
@@ -151,7 +150,7 @@ void leat__jpeg_glue_create(leat__jpeg_glue *g, struct jpeg_decompress_struct *c
 void leat__jpeg_glue_source(leat__jpeg_glue *g, struct jpeg_decompress_struct *cinfo, const uint8_t *data,
                             size_t len, const leat__decode_limits *limits, leat_error *err)
 {
-    jpeg_abort_decompress(cinfo); /* frees the tables of the image before */
+    jpeg_abort_decompress(cinfo); /* frees the tables of the previous image */
     for (int i = 0; i < NUM_QUANT_TBLS; i++) cinfo->quant_tbl_ptrs[i] = NULL;
     for (int i = 0; i < NUM_HUFF_TBLS; i++) cinfo->dc_huff_tbl_ptrs[i] = cinfo->ac_huff_tbl_ptrs[i] = NULL;
     g->src.next_input_byte = data;
@@ -163,8 +162,8 @@ void leat__jpeg_glue_source(leat__jpeg_glue *g, struct jpeg_decompress_struct *c
     g->mgr.num_warnings = 0;
     cinfo->src = &g->src;
     cinfo->progress = &g->progress;
-    /* Whole-image buffers (progressive files) hold 2 bytes per coefficient, of 4 components where
-     * the output has 3, in whole MCUs: no image within the limit on output meets this one. */
+    /* Whole-image buffers (progressive files) hold 2 bytes per coefficient, of 4 components when the output
+     * has 3, in whole MCUs. No image within the output limit reaches this limit. */
     uint64_t output = LEAT_MIN(limits->max_out_bytes, (uint64_t)INT64_MAX / 4);
     cinfo->mem->max_memory_to_use = (long)(output * 3 + MCU_PADDING);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A walk over JPEG marker segments up to the first scan. libjpeg could do this too, at the
- * price of a decompressor set up for every look at a header; this reads a few hundred bytes.
- * The colour rules are libjpeg's, so that probing and decoding agree.
- * No state, any thread.
+ * Reads JPEG marker segments up to the first scan. libjpeg could do this too, but would need to set up a
+ * decompressor for every header; this reads a few hundred bytes. The colour rules are libjpeg's, so that
+ * probing and decoding agree. No state, any thread.
  */
 #include "codec/jpeg_header.h"
 
@@ -37,7 +36,7 @@ typedef struct walk {
     bool frame, jfif, adobe;
     leat__exif_seen orientation;
     uint8_t adobe_transform;
-    const uint8_t *quant[4]; /* tables by number: a byte with the width, and the values */
+    const uint8_t *quant[4]; /* tables by number: a byte with the width, then the values */
 } walk;
 
 static int bad(leat_error *err, size_t offset, const char *what)
@@ -84,7 +83,7 @@ static int read_frame(walk *w, uint8_t marker, const uint8_t *seg, size_t n, siz
     return 0;
 }
 
-/* Tables that are damaged are left to the decoder. */
+/* Damaged tables are skipped: the decoder reports them. */
 static void read_quant(walk *w, const uint8_t *seg, size_t n)
 {
     while (n > 0) {
@@ -125,7 +124,7 @@ static leat__jpeg_colour colour_of(const walk *w)
     return rgb ? LEAT__JPEG_RGB : LEAT__JPEG_YCC;
 }
 
-/* Position of the next marker code after `pos`; libjpeg skips stray bytes here, so do we. */
+/* Finds the next marker code after `pos`. Stray bytes are skipped, as libjpeg does. */
 static bool next_marker(const uint8_t *data, size_t len, size_t *pos)
 {
     size_t p = *pos;
@@ -196,7 +195,7 @@ bool leat__jpeg_header_quant(const leat__jpeg_header *h, uint16_t quant[64])
 {
     uint32_t k = 0;
     if (!h->quant) return false;
-    for (int d = 0; d < 15; d++) /* diagonals, in turn down and up */
+    for (int d = 0; d < 15; d++) /* diagonals, alternately down and up */
         for (int i = LEAT_MAX(d - 7, 0); i <= LEAT_MIN(d, 7); i++, k++) {
             const int y = d % 2 ? i : d - i;
             quant[8 * y + d - y] = (uint16_t)(h->quant_wide ? be16(h->quant + 2 * k) : h->quant[k]);
@@ -215,7 +214,7 @@ void leat__jpeg_header_describe(const leat__jpeg_header *header, char *out, size
     } else if (header->colour == LEAT__JPEG_YCCK) {
         name = "ycck";
     } else {
-        /* J:a:b notation for chroma sampled alike, luma at 1, 2 or 4 times their rate */
+        /* J:a:b notation if both chroma components are sampled alike, luma at 1, 2 or 4 times their rate */
         unsigned h = header->component[0].h, v = header->component[0].v;
         bool plain = true;
         for (int i = 1; i < 3; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the marker segments of a JPEG say, without a decoder: size, sampling, colour, EXIF,
- * and where the first scan begins. Only headers are touched.
+ * The content of a JPEG's marker segments, without a decoder: size, sampling, colour, EXIF, and the start
+ * of the first scan. Only headers are read.
  */
 #ifndef LEAT_CODEC_JPEG_HEADER_H
 #define LEAT_CODEC_JPEG_HEADER_H
@@ -24,17 +24,17 @@ typedef struct leat__jpeg_header {
     uint32_t orientation;
     size_t scan_offset;   /* first entropy-coded byte of the first scan */
     const uint8_t *quant; /* table of the first component, in the file; NULL: none before the scan */
-    bool quant_wide;      /* of 16 bits */
+    bool quant_wide;      /* 16-bit entries */
 } leat__jpeg_header;
 
-/* LEAT_EDATA (err->offset where) when the segments do not add up. */
+/* LEAT_EDATA (at err->offset) when the segments are inconsistent. */
 int leat__jpeg_header_read(const uint8_t *data, size_t len, leat__jpeg_header *header,
                            leat_error *err) LEAT_MUST_CHECK;
 
-/* The table of the first component, row by row. False when there is none. */
+/* Returns the quantisation table of the first component, row by row. False when there is none. */
 bool leat__jpeg_header_quant(const leat__jpeg_header *header, uint16_t quant[64]) LEAT_MUST_CHECK;
 
-/* "jpeg 4:2:0 progressive" into out, as in leat__image_info. */
+/* Writes a description such as "jpeg 4:2:0 progressive" to out, as in leat__image_info. */
 void leat__jpeg_header_describe(const leat__jpeg_header *header, char *out, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Builds lookup tables from JPEG's code counts. Photographs often have their own tables, so
- * this runs once or more per image and is kept to some 10,000 cycles per table.
+ * Builds lookup tables from JPEG's code counts. Photographs often have their own tables, so this runs once
+ * or more per image and is limited to about 10,000 cycles per table.
  */
 #include "codec/jpeg_huff.h"
 
@@ -13,7 +13,7 @@ enum { EOB = 0, VALUE_BITS_MAX = 7 };
 
 typedef leat__huff_short code;
 
-/* What the bits of code `a` and its value give alone. */
+/* Returns the entry for code `a` and its value alone. */
 static leat__huff_look look_at_one(code a)
 {
     uint32_t size = a.symbol & 15, bits = a.bits + size;
@@ -26,7 +26,7 @@ static leat__huff_look look_at_one(code a)
         .bits = (uint8_t)bits, .first = place, .last = place, .mask = (uint16_t)((1u << size) - 1)};
 }
 
-/* `one`, whose value is known, then code `b` with its value if they fit. */
+/* Extends `one`, whose value is known, by code `b` and its value if they fit. */
 static inline leat__huff_look look_at_two(leat__huff_look one, int32_t value, code b)
 {
     uint32_t size = b.symbol & 15, code_end = one.bits + b.bits, end = code_end + size;
@@ -39,7 +39,7 @@ static inline leat__huff_look look_at_two(leat__huff_look one, int32_t value, co
                              .mask = (uint16_t)((1u << size) - 1)};
 }
 
-/* Entries that begin with the same code, or with the same code and value, are adjacent. */
+/* Fills the table. Entries that begin with the same code, or with the same code and value, are adjacent. */
 static void fill_looks(leat__huff_look *look, const code *codes)
 {
     for (uint32_t seen = 0, n; seen < 1u << LOOK; seen += n) {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See jpeg_region.h. A strip of the raster is a row of MCUs. Of each row that the region
- * touches, the MCUs before the region are skipped, or left out by starting at an entry
- * point; those of the region are decoded in runs that stay in the first cache level,
- * transformed, and given to the raster.
+ * See jpeg_region.h. A strip of the raster is a row of MCUs. In each row of the region, the MCUs before
+ * the region are skipped, or avoided by starting at an entry point. Those of the region are decoded in
+ * chunks that stay in the L1 cache, transformed, and passed to the raster.
  *
  *   scan --entropy--> plain blocks --idct--> raster --upsample, colour--> band --> sink
  */
@@ -20,7 +19,7 @@
 
 enum {
     RUN_MCUS = 16,         /* 12 KiB of blocks at 4:2:0 */
-    BLOCKS = 4 * RUN_MCUS, /* of one component at most */
+    BLOCKS = 4 * RUN_MCUS, /* of one component, at most */
 };
 
 typedef struct coefficients {
@@ -32,11 +31,11 @@ struct leat__jpeg_region {
     leat__jpeg_scan *scan;
     leat__raster raster;
     leat__idct_small_dsp idct;
-    uint32_t cpu_flags; /* that the kernels were chosen for */
+    uint32_t cpu_flags; /* for which the kernels were chosen */
     coefficients *coefs;
     /* the current job */
     uint32_t mcu_h[LEAT__RASTER_COMPONENTS], mcu_v[LEAT__RASTER_COMPONENTS]; /* in blocks */
-    uint32_t mcus_x, mx0, mx1; /* per row; of the region, mx1 is exclusive */
+    uint32_t mcus_x, mx0, mx1; /* MCUs per row; columns of the region, mx1 exclusive */
     bool indexed;
     leat__jpeg_entries entries;
     leat__jpeg_cursor at;
@@ -102,7 +101,7 @@ static void find_columns(leat__jpeg_region *r, const leat__raster_shape *shape)
     }
 }
 
-/* Brings the cursor to the region's first MCU of a row. */
+/* Moves the cursor to the region's first MCU of a row. */
 static bool enter_row(leat__jpeg_region *r, uint32_t row)
 {
     const uint32_t target = row * r->mcus_x + r->mx0;
@@ -115,7 +114,7 @@ static bool enter_row(leat__jpeg_region *r, uint32_t row)
     return before == 0 || leat__jpeg_scan_skip(r->scan, &r->at, before);
 }
 
-/* Transforms what the region needs of `count` MCUs from column mx of a row on. */
+/* Transforms the blocks that the region needs of `count` MCUs, starting at column mx of a row. */
 static void transform(leat__jpeg_region *r, uint32_t row, uint32_t mx, uint32_t count,
                       const leat__jpeg_blocks *from)
 {
@@ -138,7 +137,7 @@ static void transform(leat__jpeg_region *r, uint32_t row, uint32_t mx, uint32_t 
     }
 }
 
-/* One row of MCUs into the raster's planes. False: the rest is libjpeg's. */
+/* Decodes one row of MCUs into the raster's planes. False: libjpeg must decode the rest. */
 static bool decode_row(leat__jpeg_region *r, uint32_t row)
 {
     leat__jpeg_blocks to = {{0}, {0}, {0}};
@@ -160,7 +159,7 @@ static bool decode_row(leat__jpeg_region *r, uint32_t row)
 static void choose_kernels(leat__jpeg_region *r)
 {
     if (r->idct.isa && r->cpu_flags == leat__cpu_flags()) return;
-    r->cpu_flags = leat__cpu_flags(); /* masked since */
+    r->cpu_flags = leat__cpu_flags(); /* the flags were masked in the meantime */
     leat__idct_small_init(&r->idct, r->cpu_flags);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Headers and entropy-coded data of ordinary JPEGs; see jpeg_scan.h. Decoding is bound by the
- * chain from one code to the next (bits -> table -> shift) and by branches that cannot be
- * foreseen. So one look gives two coefficients where their codes are short, of any size without
- * a branch (jpeg_huff.h), three looks go with one refill, and the bit buffer is refilled by eight
- * bytes at once unless there is a 0xff among them, which is looked for ahead. All sizes come from headers
- * that were checked; bits behind the end read as zeros and are found out after each MCU.
+ * Headers and entropy-coded data of ordinary JPEGs; see jpeg_scan.h. The bottlenecks of decoding are the
+ * dependency chain from one code to the next (bits -> table -> shift) and unpredictable branches. So one
+ * lookup gives two coefficients if their codes are short, of any size without a branch (jpeg_huff.h).
+ * Three lookups share one refill, and the bit buffer is refilled eight bytes at a time unless one of them
+ * is 0xff, which is searched for ahead. All sizes come from checked headers. Bits past the end read as
+ * zeros and are detected after each MCU.
  */
 #include "codec/jpeg_scan.h"
 
@@ -48,7 +48,7 @@ struct leat__jpeg_scan {
     size_t len;
     leat__jpeg_coefs frame;
     uint32_t mcus_x, mcus_y, mcus;
-    uint32_t blocks; /* of one MCU */
+    uint32_t blocks; /* per MCU */
     struct {
         uint8_t component, x, y;
     } block[MCU_BLOCKS_MAX];
@@ -87,10 +87,10 @@ uint32_t leat__jpeg_scan_mcus_y(const leat__jpeg_scan *s)
 
 /* ---- headers ---- */
 
-/* Tables as they were last defined: views. */
+/* The tables as last defined: views. */
 typedef struct tables {
-    const uint8_t *quant[TABLES];   /* its 64 values */
-    bool wide[TABLES];              /* of two bytes each */
+    const uint8_t *quant[TABLES];   /* 64 values each */
+    bool wide[TABLES];              /* two bytes per value */
     const uint8_t *huff[2][TABLES]; /* DC, AC: counts, then symbols */
 } tables;
 
@@ -128,7 +128,7 @@ static bool read_huffman(tables *t, const uint8_t *p, size_t n)
     return true;
 }
 
-/* A scan of all components in the frame's order. */
+/* Reads the header of a scan of all components in the frame's order. */
 static bool read_scan_header(leat__jpeg_scan *s, const tables *t, const uint8_t *p, size_t n)
 {
     uint32_t components = s->frame.components;
@@ -148,7 +148,7 @@ static bool read_scan_header(leat__jpeg_scan *s, const tables *t, const uint8_t 
     return p[0] == 0 && p[1] == 63 && p[2] == 0;
 }
 
-/* Marker segments one right behind the other, of kinds that are known, up to the scan. */
+/* Reads marker segments up to the scan. They must be adjacent and of known kinds. */
 static bool read_segments(leat__jpeg_scan *s, const uint8_t *data, size_t end)
 {
     tables t = {0};
@@ -218,14 +218,14 @@ static bool describe_frame(leat__jpeg_scan *s, const leat__jpeg_header *h)
     return true;
 }
 
-/* Which blocks an MCU has, in the order of the scan. */
+/* Lists the blocks of an MCU in scan order. */
 static bool lay_out_mcu(leat__jpeg_scan *s)
 {
     const leat__jpeg_coefs *f = &s->frame;
     bool alone = f->components == 1;
     s->mcus_x = alone ? f->component[0].blocks_x : f->mcus_x;
     s->mcus_y = alone ? f->component[0].blocks_y : f->mcus_y;
-    s->mcus = s->mcus_x * s->mcus_y; /* both at most 8192 */
+    s->mcus = s->mcus_x * s->mcus_y; /* both are at most 8192 */
     s->blocks = 0;
     for (uint32_t c = 0; c < f->components; c++) {
         uint32_t across = alone ? 1 : f->component[c].h, down = alone ? 1 : f->component[c].v;
@@ -260,9 +260,8 @@ bool leat__jpeg_scan_start(leat__jpeg_scan *s, const uint8_t *data, size_t len)
 
 /* ---- bits ---- */
 
-/* The next bits at the top of `acc`; `bits` of them count, of which the last `pad` are zeros
- * put in because the data ended. Bits below those that count are either zero or what the next
- * refill will put there. */
+/* The next bits are at the top of `acc`; `bits` of them are valid. The last `pad` of those are zeros added
+ * because the data ended. Bits below the valid ones are zero or what the next refill will put there. */
 typedef struct reader {
     uint64_t acc;
     uint32_t bits; /* modulo 64 between refills within an MCU */
@@ -276,7 +275,7 @@ typedef struct reader {
 
 enum { AHEAD = 1024 }; /* bytes searched for a 0xff at a time */
 
-/* Moves `stop` to the next 0xff, as far as it is looked for. */
+/* Moves `stop` to the next 0xff, or to the end of the searched bytes. */
 static void look_ahead(reader *r)
 {
     const size_t n = LEAT_MIN((size_t)(r->end - r->stop), AHEAD);
@@ -292,14 +291,14 @@ INLINE void put_bytes(reader *r, uint64_t eight)
     r->bits |= 56;
 }
 
-/* Whether one of the lowest n (0 to 7) of eight bytes is 0xff. */
+/* True when one of the lowest n (0 to 7) of eight bytes is 0xff. */
 INLINE bool has_ff(uint64_t bytes, uint32_t n)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), low = (UINT64_C(1) << 8 * n) - 1;
     return ((~bytes - ones) & bytes & ones << 7 & low) != 0;
 }
 
-/* The bytes around one 0xff and the zero that follows. False: there is more than that. */
+/* Refills with the bytes around a single 0xff and the zero after it. False when there are more of them. */
 static bool refill_over_ff(reader *r)
 {
     const uint32_t n = (63 - r->bits) >> 3, before = (uint32_t)(r->stop - r->at);
@@ -317,7 +316,7 @@ static bool refill_over_ff(reader *r)
     return true;
 }
 
-/* Byte by byte: at the end, and behind the last byte before a marker. */
+/* Refills byte by byte: at the end, and near a marker. */
 static void refill_bytes(reader *r)
 {
     for (; r->bits < 56; r->bits += 8) {
@@ -343,20 +342,20 @@ static __attribute__((noinline)) void refill_slowly(reader *r)
     else if (!refill_over_ff(r)) refill_bytes(r);
 }
 
-/* Makes it 56 bits or more. */
+/* Refills to 56 bits or more. */
 INLINE void refill(reader *r)
 {
     r->bits &= 63;
     if (__builtin_expect(r->stop - r->at >= 8, 1)) {
         put_bytes(r, leat__load_u64(r->at));
     } else {
-        reader copy = *r; /* whose address may be taken: `r` itself stays in registers */
+        reader copy = *r; /* only its address is taken, so `r` itself stays in registers */
         refill_slowly(&copy);
         *r = copy;
     }
 }
 
-/* Takes n mod 64 bits. */
+/* Consumes n mod 64 bits. */
 INLINE void take(reader *r, uint32_t n)
 {
     r->acc <<= n & 63;
@@ -372,7 +371,7 @@ static bool reader_load(reader *r, const leat__jpeg_scan *s, const leat__jpeg_cu
     return r->pad <= r->bits;
 }
 
-/* Back over the bytes that wait in the buffer, and the zeros that follow a 0xff. */
+/* Stores the position: steps back over the bytes waiting in the buffer, and over the zeros after 0xff. */
 static void reader_save(const reader *r, const leat__jpeg_scan *s, leat__jpeg_cursor *at)
 {
     uint32_t waiting = r->bits - r->pad, bytes = (waiting + 7) / 8;
@@ -382,7 +381,7 @@ static void reader_save(const reader *r, const leat__jpeg_scan *s, leat__jpeg_cu
     at->bit = bytes * 8 - waiting;
 }
 
-/* Whether this marker is next, with no whole byte before it. */
+/* True when this marker is next, without a whole byte before it. */
 static bool at_marker(const reader *r, uint8_t marker)
 {
     return r->bits - r->pad < 8 && r->end - r->at >= 2 && r->at[0] == 0xff && r->at[1] == marker;
@@ -392,7 +391,7 @@ static bool at_marker(const reader *r, uint8_t marker)
 
 typedef enum step { GO_ON, OTHER, DONE, BAD } step;
 
-/* The value of a symbol whose code was taken; *k is the place of the one before. */
+/* Stores the value of a symbol whose code was consumed; *k is the position of the previous one. */
 INLINE step put_symbol(reader *r, uint32_t symbol, uint32_t *k, int16_t *block, bool keep)
 {
     uint32_t size = symbol & 15;
@@ -404,7 +403,7 @@ INLINE step put_symbol(reader *r, uint32_t symbol, uint32_t *k, int16_t *block, 
     return *k < 63 ? GO_ON : DONE;
 }
 
-/* One code of any length. */
+/* Decodes one code of any length. */
 static __attribute__((noinline)) step decode_slowly(reader *r, const leat__huff *ac, uint32_t *k,
                                                     int16_t *block)
 {
@@ -416,13 +415,13 @@ static __attribute__((noinline)) step decode_slowly(reader *r, const leat__huff 
     return symbol == 0 ? DONE : put_symbol(r, symbol, k, block, block != NULL);
 }
 
-/* What one look gives, if it is inside of the block. Needs LEAT__HUFF_TAKE bits. */
+/* Decodes the coefficients of one lookup if they are inside the block. Needs LEAT__HUFF_TAKE bits. */
 INLINE step decode_look(reader *r, const leat__huff *ac, uint32_t *k, int16_t *block, bool keep)
 {
     uint64_t seen = r->acc >> (64 - LEAT__HUFF_LOOK);
     const leat__huff_look *e = &ac->look[seen];
-    /* The chain from code to code is through `bits`, which need not wait for the address that
-     * the others share. */
+    /* The chain from code to code goes through `bits`, which should not wait for the address that the other
+     * fields share. */
     __asm__("" : "+r"(e));
     uint32_t bits = ac->look[seen].bits, first = *k + e->first, last = *k + e->last;
     if (__builtin_expect(last > 63, 0)) return OTHER;
@@ -438,7 +437,7 @@ INLINE step decode_look(reader *r, const leat__huff *ac, uint32_t *k, int16_t *b
     return DONE;
 }
 
-/* Needs 31 bits. */
+/* Decodes a DC difference. Needs 31 bits. */
 INLINE bool decode_dc(reader *r, const leat__huff *dc, int16_t *guess)
 {
     const leat__huff_mean *e = &dc->mean[r->acc >> (64 - LEAT__HUFF_LOOK_DC)];
@@ -454,14 +453,14 @@ INLINE bool decode_dc(reader *r, const leat__huff *dc, int16_t *guess)
     return *guess == value;
 }
 
-/* What memset would do, were it not for compilers that make `rep stos` of it. */
+/* Like memset, which some compilers turn into a slow `rep stos`. */
 INLINE void clear(int16_t block[64])
 {
     typedef int16_t row __attribute__((vector_size(16), aligned(16), may_alias));
     for (uint32_t i = 0; i < 8; i++) ((row *)(void *)block)[i] = (row){0};
 }
 
-/* One block; `block` NULL: only skipped. *last: the place of the last coefficient. */
+/* Decodes one block; `block` NULL: only skips it. *last: position of the last coefficient. */
 INLINE bool decode_block(reader *r, const leat__huff *dc, const leat__huff *ac, int16_t *guess,
                          int16_t *block, uint32_t *last, bool keep)
 {
@@ -472,7 +471,7 @@ INLINE bool decode_block(reader *r, const leat__huff *dc, const leat__huff *ac, 
         block[0] = *guess;
     }
     uint32_t k = 0;
-    step next = decode_look(r, ac, &k, block, keep); /* the means leave 25 bits or more */
+    step next = decode_look(r, ac, &k, block, keep); /* the DC leaves 25 bits or more */
     while (next < DONE) {
         refill(r);
         if (next == OTHER) {
@@ -498,7 +497,7 @@ void leat__jpeg_scan_begin(const leat__jpeg_scan *s, leat__jpeg_cursor *at)
     *at = (leat__jpeg_cursor){.byte = s->frame.header_len};
 }
 
-/* The bits between the last code and a marker. */
+/* Records the bits between the last code and a marker. */
 static void note_unused(const reader *r, leat__jpeg_traits *traits)
 {
     uint32_t n = r->bits - r->pad;
@@ -507,7 +506,7 @@ static void note_unused(const reader *r, leat__jpeg_traits *traits)
     traits->zeros |= ~r->acc >> (64 - n) != 0;
 }
 
-/* Before every interval but the first: the right marker, and nothing else. */
+/* Before every interval except the first: consumes the restart marker, which must come next. */
 static bool restart(reader *r, leat__jpeg_cursor *at, uint32_t interval, leat__jpeg_traits *traits)
 {
     uint32_t number = (at->mcu / interval - 1) & 7;
@@ -518,8 +517,8 @@ static bool restart(reader *r, leat__jpeg_cursor *at, uint32_t interval, leat__j
     return true;
 }
 
-/* One block of an MCU: its tables, and where it goes. Everything between two blocks runs in the
- * shadow of a branch that was foreseen wrongly, so that there is as little as can be. */
+/* One block of an MCU: its tables and its destination. The work between two blocks follows a mispredicted
+ * branch, so it is kept minimal. */
 typedef struct place {
     const leat__huff *dc, *ac;
     int16_t *guess;
@@ -547,7 +546,7 @@ static void find_places(const leat__jpeg_scan *s, leat__jpeg_cursor *at, const l
 /* What is done with decoded blocks. */
 typedef enum purpose { SKIP, KEEP, KEEP_AND_WATCH } purpose;
 
-/* *odd: also when the last thing in a block was a run of zeros. */
+/* Decodes one MCU. Also sets *odd when a block ends with a run of zeros. */
 INLINE bool decode_mcu(reader *r, place *p, uint32_t blocks, bool *odd, const purpose why)
 {
     reader local = *r;
@@ -568,7 +567,7 @@ INLINE bool decode_mcu(reader *r, place *p, uint32_t blocks, bool *odd, const pu
     }
     *r = local;
     r->bits &= 63;
-    return r->pad <= r->bits; /* no bit was taken from behind the end */
+    return r->pad <= r->bits; /* no bit past the end was consumed */
 }
 
 INLINE bool decode_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count,
@@ -605,7 +604,7 @@ static bool decode_plain(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32
 }
 
 #ifdef LEAT_X86
-/* Shifts by a variable take one step instead of two or three, and leave the flags alone. */
+/* Shifts by a variable take one instruction instead of two or three, and do not change the flags. */
 __attribute__((target("bmi,bmi2"))) static bool decode_bmi2(const leat__jpeg_scan *s, leat__jpeg_cursor *at,
                                                             uint32_t count, const leat__jpeg_blocks *to)
 {
@@ -646,7 +645,7 @@ bool leat__jpeg_scan_finish(const leat__jpeg_scan *s, const leat__jpeg_cursor *a
     return true;
 }
 
-/* Coefficients are not yet pixels: libjpeg upsamples by whole numbers only, and there are
+/* True when libjpeg can convert the coefficients to pixels: it upsamples only by whole factors, and there are
  * limits. */
 static bool has_pixels(const leat__jpeg_coefs *f, const leat__decode_limits *limits)
 {
@@ -671,8 +670,8 @@ bool leat__jpeg_scan_whole(leat__jpeg_scan *s, const uint8_t *data, size_t len,
 
 /* ---- damage ---- */
 
-/* Decodes one block without the tables of pairs. Returns the reason why no encoder writes it, or NULL.
- * *known: libjpeg warns of what is there. */
+/* Decodes one block without the tables of pairs. Returns the reason why no encoder writes it, or NULL. Sets
+ * *known when libjpeg warns about the damage itself. */
 static const char *find_fault(reader *r, const leat__huff *dc, const leat__huff *ac, int16_t *guess,
                               bool *known)
 {
@@ -700,24 +699,25 @@ static const char *find_fault(reader *r, const leat__huff *dc, const leat__huff 
     return NULL;
 }
 
-/* The same for an MCU. */
+/* Like find_fault, for an MCU. */
 static const char *find_fault_of_mcu(const leat__jpeg_scan *s, reader *r, leat__jpeg_cursor *at, bool *known)
 {
     for (uint32_t i = 0; i < s->blocks; i++) {
         const uint32_t c = s->block[i].component;
         const char *fault = find_fault(r, s->dc[c], s->ac[c], &at->dc[c], known);
         r->bits &= 63;
-        *known |= r->pad > r->bits; /* the data has ended */
+        *known |= r->pad > r->bits; /* the data ended */
         if (fault || *known) return *known ? NULL : fault;
     }
     at->mcu++;
     return NULL;
 }
 
-enum { CHANCE = 6 }; /* blocks; bytes of no meaning may look like fewer */
+enum { CHANCE = 6 }; /* blocks; random bytes may decode as fewer than this */
 
-/* Whether MCUs follow the last one, up to the end of the scan: codes were lost before. Not so when bytes are
- * left that are not codes (padding, notes of cameras), or whole rows: some cameras write more than needed. */
+/* True when more MCUs follow the last one, up to the end of the scan: then earlier codes were lost. Not if
+ * the remaining bytes are not codes (padding, notes of cameras), or are whole rows, because some cameras
+ * write more than needed. */
 static bool has_more(const leat__jpeg_scan *s, reader *r, leat__jpeg_cursor *at)
 {
     const uint32_t first = at->mcu, rest = r->bits % 8; /* bits up to the next byte */

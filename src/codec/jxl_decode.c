@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * JPEG XL through libjxl: grey, RGB or RGBA of 8 bits, whatever the file has; of an animation the
- * first frame. Orientation is a fact about the file, as elsewhere: pixels are as stored. One thread
- * per image. One state per decoder, used by one thread at a time.
+ * JPEG XL through libjxl: 8-bit grey, RGB or RGBA, whatever the file has. Only the first frame of an
+ * animation is decoded. As in other formats, pixels are decoded as stored and the orientation is only
+ * reported. The library uses one thread per image. One state per decoder, used by one thread at a time.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loading a library. See library.h.
+ * Loads a library: see library.h.
  */
 #include "codec/library.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Magic bytes. See magic.h.
+ * Magic bytes: see magic.h.
  */
 #include "codec/magic.h"
 
@@ -24,7 +24,7 @@ bool leat__magic_jxl(const uint8_t *data, size_t len)
     return starts(data, len, "\xff\x0a", 2) || starts(data, len, "\0\0\0\x0cJXL \r\n\x87\n", 12);
 }
 
-/* Whether the file type box has one of these brands, four letters each. */
+/* True when the file type box has one of these brands, four letters each. */
 static bool has_brand(const uint8_t *data, size_t len, const char *brands)
 {
     if (len < 16 || memcmp(data + 4, "ftyp", 4) != 0) return false;

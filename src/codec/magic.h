@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * First bytes of formats that a build or a machine may lack the library for: they are recognised
- * all the same, so that the error names the format.
+ * Recognises formats whose library may be missing in a build or on a machine, so that the error can name
+ * the format.
  */
 #ifndef LEAT_CODEC_MAGIC_H
 #define LEAT_CODEC_MAGIC_H
@@ -13,7 +13,7 @@ bool leat__magic_avif(const uint8_t *data, size_t len);
 bool leat__magic_jxl(const uint8_t *data, size_t len);
 bool leat__magic_heif(const uint8_t *data, size_t len);
 
-/* PNG, WebP and the formats above; LEAT__CODEC_NONE for all others. */
+/* Recognises PNG, WebP and the formats above; LEAT__CODEC_NONE for all others. */
 leat__codec_id leat__magic(const uint8_t *data, size_t len);
 
 #endif

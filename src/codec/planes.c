@@ -14,7 +14,8 @@
 
 #define GUARD LEAT__CODEC_PADDING
 
-/* Rows of one plane follow each other; the guard after a row is the guard before the next. */
+/* Computes stride and size. Rows of a plane are adjacent; the padding after a row is also the padding before
+ * the next. */
 static int measure(uint32_t width, uint32_t rows, uint32_t channels, size_t *stride, size_t *total)
 {
     uint64_t s, t;
@@ -34,7 +35,7 @@ int leat__planes_resize(leat__planes *p, uint32_t width, uint32_t height, uint32
     if (total > p->capacity) {
         uint8_t *block = leat__alloc_aligned(LEAT__MEM_SCRATCH, total, 64);
         if (!block) return leat__fail_nomem(err, total, "an image");
-        memset(block, 0, total); /* guards are read, so they must be written once */
+        memset(block, 0, total); /* the padding is read, so it must be written once */
         leat__free(p->block);
         p->block = block;
         p->capacity = total;
@@ -67,7 +68,7 @@ void leat__band_reset(leat__band *band)
     band->count = 0;
 }
 
-/* Plain loops with one constant distance each: compilers turn them into shuffles. */
+/* Plain loops with a constant stride: compilers turn them into shuffles. */
 static void split3(const uint8_t *restrict src, size_t n, uint8_t *restrict a, uint8_t *restrict b,
                    uint8_t *restrict c)
 {

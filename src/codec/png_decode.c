@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * PNG through libspng: 8 bits per sample or fewer; grey, RGB, RGBA, grey + alpha (as RGBA)
- * and palettes (as RGB, or RGBA when entries are transparent; or as numbers of the palette, when
- * those are asked for). 16 bits are wide images with the channels of the file. A colour key on grey
- * or RGB images is ignored, as Pillow's convert("RGB") does. Checksums are checked. Rows stream; only
- * interlaced files are held whole. A PNG cannot be entered in the middle: a region costs all the rows
- * above it.
+ * PNG through libspng: 8 bits per sample or fewer; grey, RGB, RGBA, grey + alpha (as RGBA) and palettes (as
+ * RGB, or RGBA when entries are transparent, or as palette indices when requested). Images of 16 bits are
+ * wide images with the channels of the file. A colour key on grey or RGB images is ignored, as in Pillow's
+ * convert("RGB"). Checksums are verified. Rows stream; only interlaced files are held whole. Decoding
+ * cannot start in the middle of a PNG: a region costs all rows above it.
  *
  * One state per decoder, used by one thread at a time.
  */
@@ -21,9 +20,9 @@
 #include "codec/exif.h"
 #include "codec/planes.h"
 
-#define CHUNK_MAX (64u << 20) /* of one ancillary chunk, and of all of them together */
-#define TEXT_MAX (1u << 20)   /* of one text chunk, inflated: as in Pillow */
-#define SIDE_MAX 1000000u     /* as libpng: a row costs much more than its one pixel */
+#define CHUNK_MAX (64u << 20) /* for one ancillary chunk, and for all of them together */
+#define TEXT_MAX (1u << 20)   /* for one decompressed text chunk, as in Pillow */
+#define SIDE_MAX 1000000u     /* as in libpng: a row costs much more than one pixel */
 
 typedef struct png_state {
     leat__band band;
@@ -64,7 +63,7 @@ static uint32_t be32(const uint8_t *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* A text chunk's value, which follows `at` and is inflated when `packed`; searched by `find`. */
+/* Applies `find` to the value of a text chunk at `at`, which is decompressed first when `packed`. */
 static uint32_t find_in_text(const uint8_t *at, size_t n, bool packed,
                              uint32_t (*find)(const uint8_t *, size_t))
 {
@@ -77,13 +76,13 @@ static uint32_t find_in_text(const uint8_t *at, size_t n, bool packed,
     return found;
 }
 
-/* tEXt, zTXt, iTXt: keyword, zero, and what the kind puts before the value. */
+/* Reads a tEXt, zTXt or iTXt chunk: keyword, zero, fields that depend on the kind, value. */
 static void read_text(const uint8_t *type, const uint8_t *p, size_t n, leat__exif_seen *seen)
 {
     static const char profile[] = "Raw profile type exif", xmp[] = "XML:com.adobe.xmp";
     bool plain = memcmp(type, "tEXt", 4) == 0, packed = memcmp(type, "zTXt", 4) == 0;
     if ((plain || packed) && n > sizeof profile + 1 && memcmp(p, profile, sizeof profile) == 0) {
-        size_t skip = sizeof profile + (packed ? 1 : 0); /* the method */
+        size_t skip = sizeof profile + (packed ? 1 : 0); /* the compression method */
         seen->profile = find_in_text(p + skip, n - skip, packed, leat__profile_orientation);
     }
     if (memcmp(type, "iTXt", 4) != 0 || n < sizeof xmp + 4 || memcmp(p, xmp, sizeof xmp) != 0) return;
@@ -96,9 +95,8 @@ static void read_text(const uint8_t *type, const uint8_t *p, size_t n, leat__exi
     seen->xmp = find_in_text(at, (size_t)(end - at), packed, leat__xmp_orientation);
 }
 
-/* Walks the chunks for what matters before decoding. EXIF may follow the pixels, so the
- * walk continues to the end; it touches 8 bytes per chunk. Where the file is cut, it stops: the
- * decode will say so. */
+/* Reads the chunks that matter before decoding. EXIF may follow the pixels, so all chunks are visited, with 8
+ * bytes read of each. Stops where the file is truncated: the decode will report it. */
 static int read_header(const uint8_t *data, size_t len, png_header *h, leat_error *err)
 {
     leat__exif_seen seen = {0};
@@ -219,8 +217,8 @@ static int make_room(png_state *s, size_t bytes, leat_error *err)
     return 0;
 }
 
-/* Palette numbers of fewer than 8 bits, packed from the highest bit on: one byte each, in place,
- * from the end of the row on. */
+/* Unpacks palette indices of fewer than 8 bits, packed from the highest bit on, to one byte each: in place,
+ * starting at the end of the row. */
 static void unpack_row(uint8_t *row, uint32_t width, uint32_t bits)
 {
     for (uint32_t x = width; bits < 8 && x-- > 0;) {
@@ -229,7 +227,7 @@ static void unpack_row(uint8_t *row, uint32_t width, uint32_t bits)
     }
 }
 
-/* Row y of the image, interleaved: to the band when it is in the region. */
+/* Copies row y of the interleaved image to the band if it is in the region. */
 static int take_row(png_state *s, const leat__decode_job *job, uint32_t y, uint8_t *src)
 {
     if (y < job->y || y - job->y >= job->height) return 0;
@@ -267,7 +265,7 @@ static int decode_rows(png_state *s, const leat__decode_job *job, spng_ctx *ctx,
     for (uint32_t y = 0; interlaced && y < job->info->height; y++)
         LEAT_TRY(take_row(s, job, y, s->pixels + y * stride));
     if (!job->whole) return 0;
-    int code = spng_decode_chunks(ctx); /* to the end chunk */
+    int code = spng_decode_chunks(ctx); /* up to the end chunk */
     return code ? spng_failed(src, code, err) : 0;
 }
 

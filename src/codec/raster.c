@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Strips of component samples -> rows of pixels. See raster.h. One thread at a time.
+ * Converts strips of component samples to rows of pixels: see raster.h. One thread at a time.
  */
 #include "codec/raster.h"
 
@@ -12,7 +12,7 @@
 
 enum { CARRY = LEAT__RASTER_CARRY };
 
-/* Samples that the region needs. */
+/* Finds the samples that the region needs. */
 static void find_spans(leat__raster *r)
 {
     const leat__raster_shape *shape = &r->shape;
@@ -26,17 +26,17 @@ static void find_spans(leat__raster *r)
         s->x1 = (r->x + r->width - 1) / dx + 1;
         s->y0 = r->y / dy;
         s->y1 = (r->y + r->height - 1) / dy + 1;
-        /* Interpolation looks at one sample more on each side. */
+        /* Interpolation needs one more sample on each side. */
         if (dx == 2 && s->x0 > 0) s->x0--;
         if (dx == 2 && s->x1 < s->width) s->x1++;
         if (dy == 2 && s->y0 > 0) s->y0--;
         if (dy == 2 && s->y1 < s->height) s->y1++;
     }
-    /* libjpeg-turbo repeats where there are too few columns to interpolate. */
+    /* libjpeg-turbo repeats samples if there are too few columns to interpolate. */
     r->smooth = shape->components == 3 && (shape->h == 1 || r->comp[1].width > 2);
 }
 
-/* Finds the blocks that hold the samples of each component, and the strips. */
+/* Finds the blocks that contain the samples of each component, and the strips. */
 static void find_blocks(leat__raster *r)
 {
     r->first = UINT32_MAX;
@@ -87,7 +87,7 @@ int leat__raster_begin(leat__raster *r, const leat__raster_shape *shape, uint32_
     LEAT_ASSERT(width > 0 && height > 0 && x + width <= shape->width && y + height <= shape->height);
     LEAT_ASSERT(strip_rows > 0 && strip_rows % (8 * shape->v) == 0);
     leat__raster_find(r, shape, x, y, width, height, strip_rows);
-    if (r->ycc.rgb == NULL || r->cpu_flags != leat__cpu_flags()) { /* masked since */
+    if (r->ycc.rgb == NULL || r->cpu_flags != leat__cpu_flags()) { /* the flags were masked in the meantime */
         r->cpu_flags = leat__cpu_flags();
         leat__ycc_init(&r->ycc, r->cpu_flags);
     }
@@ -118,7 +118,7 @@ void leat__raster_reset(leat__raster *r)
     memset(r, 0, sizeof *r);
 }
 
-/* Interpolation at the left and right edge of the image sees the edge sample again. */
+/* Repeats the edge samples: interpolation at the left and right edge of the image reads them again. */
 static void repeat_edges(leat__raster *r, uint32_t strip)
 {
     for (uint32_t c = 1; c < r->shape.components; c++) {
@@ -138,7 +138,7 @@ static void repeat_edges(leat__raster *r, uint32_t strip)
     }
 }
 
-/* Chroma of pixel row y at full resolution; points at the pixel r->x. */
+/* Returns chroma of pixel row y at full resolution, starting at pixel r->x. */
 static const uint8_t *chroma_row(leat__raster *r, uint32_t strip, uint32_t c, uint32_t y)
 {
     LEAT_ASSERT(c == 1 || c == 2);
@@ -171,7 +171,7 @@ static int emit_grey(leat__raster *r, uint32_t strip, uint32_t y0, uint32_t y1, 
     return sink->rows(sink->ctx, y0 - r->y, y1 - y0, plane, r->planes.stride);
 }
 
-/* Rows y0 .. y1-1 of the image, which are complete. */
+/* Passes rows y0 .. y1-1 of the image, which are complete, to the sink. */
 static int emit_colour(leat__raster *r, uint32_t strip, uint32_t y0, uint32_t y1, const leat__row_sink *sink)
 {
     LEAT_ASSERT(y0 < y1 && y1 <= r->y + r->height);
@@ -190,7 +190,7 @@ static int emit_colour(leat__raster *r, uint32_t strip, uint32_t y0, uint32_t y1
     return 0;
 }
 
-/* The last row of each plane becomes the row before the next strip's first. */
+/* Copies the last row of each plane to the row before the next strip's first. */
 static void carry_rows(leat__raster *r)
 {
     LEAT_ASSERT(r->shape.v == 2);
@@ -219,7 +219,7 @@ int leat__raster_emit(leat__raster *r, uint32_t strip, const leat__row_sink *sin
     if (r->parts) return emit_parts(r, strip, sink);
     uint32_t y = r->y + r->done, end = r->y + r->height;
     if (r->shape.h == 2) repeat_edges(r, strip);
-    /* A strip's last row waits for the chroma below it. */
+    /* The last row of a strip needs the chroma below it, so it waits for the next strip. */
     if (strip < r->last) end = LEAT_MIN(end, (strip + 1) * r->strip_rows - (r->shape.v == 2 ? CARRY : 0));
     if (y < end)
         LEAT_TRY(r->shape.components == 1 ? emit_grey(r, strip, y, end, sink)

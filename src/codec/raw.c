@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Raw images. Decoding a region is a copy of its rows; the only damage they can show is a
- * length that does not fit the header (the pack's checksum guards the pixels).
+ * Raw images. Decoding a region copies its rows. The only damage detected here is a length that does not
+ * match the header; the pack's checksum protects the pixels.
  */
 #include "codec/raw.h"
 

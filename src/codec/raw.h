@@ -24,7 +24,7 @@ int leat__raw_encode_wide(const void *pixels, uint32_t width, uint32_t height, u
                           leat__sample_type type, uint32_t orientation, leat__buf *out,
                           leat_error *err) LEAT_MUST_CHECK;
 
-/* Appends to `out`. */
+/* Appends header and pixels of a planar image to `out`. */
 int leat__raw_encode(const leat__planes *image, const leat__encode_opts *opts, leat__buf *out,
                      leat_error *err) LEAT_MUST_CHECK;
 

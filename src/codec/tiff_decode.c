@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * TIFF through libtiff: the first page, in strips or tiles, with any compression that the library
- * has. Grey and palettes of 1, 2, 4 and 8 bits, RGB, RGBA and YCbCr (JPEG inside) of 8 bits. Palettes
- * become RGB, or their numbers when those are asked for. Grey and RGB of 16-bit integers or 32-bit floats,
- * and of more channels, are wide images with all samples as stored. CMYK and Lab are refused by name.
- * The library reads from memory, reports into the error of the call, and prints nothing.
- * One state per decoder, used by one thread at a time.
+ * TIFF through libtiff: the first page, in strips or tiles, with any compression that the library supports.
+ * Grey and palettes of 1, 2, 4 and 8 bits; RGB, RGBA and YCbCr (JPEG inside) of 8 bits. Palettes become
+ * RGB, or palette indices when requested. Grey and RGB of 16-bit integers or 32-bit floats, and of more
+ * channels, are wide images with all samples as stored. CMYK and Lab are refused by name. The library reads
+ * from memory, reports errors through the call, and prints nothing. One state per decoder, used by one
+ * thread at a time.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 #include "codec/whole.h"
 
 #define NAME "TIFF"
-#define MEMORY_MAX (INT64_C(1) << 30) /* of one allocation of the library */
+#define MEMORY_MAX (INT64_C(1) << 30) /* for one allocation of the library */
 
 /* clang-format off */
 #define FUNCTIONS(X)                                                                               \
@@ -52,12 +52,12 @@ static void load(void)
     lib.rc = leat__library_load(NAME, "libtiff.so.6", "libtiff6", symbols, LEAT_COUNT(symbols), &lib.err);
 }
 
-/* One file in memory, and what the library last complained of. */
+/* One file in memory, and the last error message of the library. */
 typedef struct source {
     const uint8_t *data;
     size_t len, at;
-    bool pixels; /* headers are read: from now on a warning means damage, as that of a cut JPEG inside */
-    bool ended;  /* bytes behind the end were asked for */
+    bool pixels; /* headers are read: from now on a warning means damage, such as a truncated JPEG inside */
+    bool ended;  /* bytes past the end were requested */
     char why[160];
 } source;
 
@@ -96,7 +96,7 @@ static toff_t source_size(thandle_t h)
 
 static int source_map(thandle_t h, void **base, toff_t *size)
 {
-    return 0; /* the library may write into what it maps */
+    return 0; /* the library may write into a mapping */
 }
 
 static void source_unmap(thandle_t h, void *base, toff_t size)
@@ -112,11 +112,11 @@ static int on_error(TIFF *tif, void *user, const char *module, const char *forma
 
 static int on_warning(TIFF *tif, void *user, const char *module, const char *format, va_list args)
 {
-    source *s = user; /* a tag behind the end of a cut file is a warning, too, and would be ignored */
+    source *s = user; /* also a warning, which would be ignored: a tag past the end of a truncated file */
     return s->pixels || strstr(format, "IO error") != NULL ? on_error(tif, user, module, format, args) : 1;
 }
 
-/* What went wrong in the words of the library. */
+/* Reports the error with the library's message. */
 static int failed(const source *s, int code, leat_error *err)
 {
     leat__fail(err, code, "TIFF: %s%s", s->ended ? "premature end of file (truncated): " : "",
@@ -151,9 +151,9 @@ static int open_file(source *s, TIFF **tif, leat_error *err)
 typedef struct page {
     uint32_t width, height;
     uint16_t bits, samples, photometric, planar, orientation, compression, format;
-    bool alpha, multiplied; /* a sample beyond the colours is alpha; colours are multiplied by it */
+    bool alpha, multiplied; /* an extra sample is alpha; colours are premultiplied by it */
     bool more;              /* further pages follow */
-    uint16_t *map[3];       /* of a palette */
+    uint16_t *map[3];       /* palette */
     bool wide_map;          /* 16 bits per entry */
     bool wide;              /* decoded with all samples as stored */
     leat__sample_type type;
@@ -164,7 +164,8 @@ static uint32_t colours_of(const page *p)
     return p->photometric == PHOTOMETRIC_RGB || p->photometric == PHOTOMETRIC_YCBCR ? 3 : 1;
 }
 
-/* Names what is not supported: channels and sample format first, as the other numbers say little then. */
+/* Names the unsupported property: channels and sample format first, because the other numbers mean little
+ * then. */
 static int refuse(const page *p, leat_error *err)
 {
     if (p->samples > LEAT__CHANNELS_MAX)
@@ -183,7 +184,7 @@ static int refuse(const page *p, leat_error *err)
                       p->samples, p->bits, p->photometric, p->compression);
 }
 
-/* Maps written with 8 bits per entry are known by having no larger number. */
+/* Reads the palette. Palettes written with 8 bits per entry have no larger numbers. */
 static int read_map(TIFF *tif, page *p, leat_error *err)
 {
     if (!lib.TIFFGetField(tif, TIFFTAG_COLORMAP, &p->map[0], &p->map[1], &p->map[2]))
@@ -193,7 +194,7 @@ static int read_map(TIFF *tif, page *p, leat_error *err)
     return 0;
 }
 
-/* Finds out whether the page is a wide image. False when it is not one that is read at all. */
+/* Decides whether the page is a wide image. False when the page is not supported at all. */
 static bool read_kind(page *p)
 {
     const bool grey = p->photometric == PHOTOMETRIC_MINISBLACK || p->photometric == PHOTOMETRIC_MINISWHITE;
@@ -296,7 +297,7 @@ static uint32_t number_at(const uint8_t *row, uint32_t x, uint32_t bits)
     return row[at / 8] >> (8 - bits - at % 8) & ((1u << bits) - 1);
 }
 
-/* One number of a grey or palette image as its channels. */
+/* Writes one value of a grey or palette image as its channels. */
 static void put_number(const page *p, uint32_t v, bool colour, uint8_t *to)
 {
     const uint32_t most = (1u << p->bits) - 1;
@@ -310,7 +311,7 @@ static void put_number(const page *p, uint32_t v, bool colour, uint8_t *to)
     to[0] = (uint8_t)(v * 255 / most);
 }
 
-/* Sample `s` of a pixel of several: grey and alpha become RGBA. */
+/* Writes sample `s` of a pixel with several: grey and alpha become RGBA. */
 static void put_sample(const page *p, uint32_t s, uint8_t v, uint32_t channels, uint8_t *to)
 {
     if (p->samples == 2 && s == 1) {
@@ -335,7 +336,7 @@ static void put_row(const page *p, const piece *q, const uint8_t *row, uint32_t 
     }
 }
 
-/* Colours that were multiplied by alpha, as they were before: Pillow's arithmetic. */
+/* Reverts premultiplied colours, with Pillow's arithmetic. */
 static void divide(uint8_t *pixels, size_t count)
 {
     for (uint8_t *p = pixels; count > 0; count--, p += 4)
@@ -345,7 +346,8 @@ static void divide(uint8_t *pixels, size_t count)
         }
 }
 
-/* Samples as stored: pixels side by side, or one sample of each. Only white at 0 is turned round. */
+/* Copies samples as stored: interleaved pixels, or one sample of each. Only images in which 0 is white are
+ * inverted. */
 static void put_wide(const page *p, const piece *q, const uint8_t *row, uint8_t *to)
 {
     const size_t size = leat__sample_bytes(p->type);
@@ -378,7 +380,8 @@ typedef struct grid {
     bool tiled;
 } grid;
 
-/* Tiles may be larger than the image, so their bytes have the same limit as those of the result. */
+/* Reads the size of strips or tiles. Tiles may be larger than the image, so their bytes have the same limit
+ * as those of the result. */
 static int read_grid(TIFF *tif, const page *p, const source *s, const leat__decode_limits *limits, grid *g,
                      leat_error *err)
 {
@@ -426,7 +429,7 @@ static int read_pixels(leat__whole *w, TIFF *tif, const page *p, const leat__dec
     const size_t stride = (size_t)p->width * channels * leat__sample_bytes(p->type);
     const uint16_t planes = p->planar == PLANARCONFIG_CONTIG ? 1 : p->samples;
     LEAT_TRY(read_grid(tif, p, s, &job->limits, &g, err));
-    const size_t total = (stride * p->height + 15) & ~(size_t)15; /* within the limits that were checked */
+    const size_t total = (stride * p->height + 15) & ~(size_t)15; /* cannot overflow: limits were checked */
     LEAT_TRY(leat__whole_fit(w, total + (size_t)g.bytes, 1, err));
     uint8_t *room = w->pixels + total;
     for (uint16_t plane = 0; plane < planes; plane++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes TIFF. See tiff_encode.h. The file: header, one directory, values that do not fit into its entries,
- * the pixels.
+ * Writes TIFF: see tiff_encode.h. The file consists of header, one directory, values that do not fit into
+ * its entries, and the pixels.
  */
 #include "codec/tiff_encode.h"
 
@@ -14,13 +14,13 @@ enum { SHORT = 3, LONG = 4 };
 enum { ENTRIES = 13, DIRECTORY = 8, VALUES = DIRECTORY + 2 + 12 * ENTRIES + 4 };
 enum { VALUES_MAX = 3 * LEAT__CHANNELS_MAX * 2 }; /* bits, format and extra samples of each channel */
 
-/* The start of the file under way. */
+/* The start of the file being written. */
 typedef struct head {
     uint8_t bytes[VALUES + VALUES_MAX];
-    size_t entry, value; /* where the next ones go */
+    size_t entry, value; /* positions of the next ones */
 } head;
 
-/* `count` times the same number. */
+/* Adds an entry with `count` times the same number. */
 static void put(head *h, uint16_t tag, uint16_t type, uint32_t count, uint32_t number)
 {
     uint8_t *const e = h->bytes + h->entry;
@@ -58,7 +58,7 @@ static void make_head(head *h, const leat__wide *im, uint32_t orientation, uint3
     put(h, 277, SHORT, 1, n);
     put(h, 278, LONG, 1, im->height);
     put(h, 279, LONG, 1, size);
-    put(h, 284, SHORT, 1, 1); /* the samples of a pixel together */
+    put(h, 284, SHORT, 1, 1); /* interleaved samples */
     if (extra > 0) put(h, 338, SHORT, extra, 0);
     put(h, 339, SHORT, n, im->type == LEAT__SAMPLE_F32 ? 3 : 1);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * WebP through libwebp: lossy and lossless stills, with or without alpha. Of an animation the
- * first frame, on a canvas that is zero (transparent) elsewhere, or all frames, as in Pillow. libwebp decodes
- * a crop into a buffer of its size; the crop's edges are treated as the image's by its
- * upsampler, so MARGIN pixels more are decoded around the region and thrown away, which makes a
- * region bit-identical to the same part of a full decode.
+ * WebP through libwebp: lossy and lossless stills, with or without alpha. For an animation, the first frame
+ * on a canvas that is zero (transparent) elsewhere, or all frames, as in Pillow. libwebp decodes a crop
+ * into a buffer of its size. Its upsampler treats the crop's edges as those of the image. So MARGIN pixels
+ * more are decoded around the region and discarded, which makes a region bit-identical to the same part of
+ * a full decode.
  *
  * One state per decoder, used by one thread at a time.
  */
@@ -47,7 +47,7 @@ static int bad(leat_error *err, int code, size_t offset, const char *what)
     return code;
 }
 
-/* EXIF and XMP are chunks of the extended format, usually the last ones. */
+/* Searches EXIF and XMP, which are chunks of the extended format, usually the last ones. */
 static uint32_t find_orientation(const uint8_t *data, size_t len)
 {
     if (len < 30 || memcmp(data + 12, "VP8X", 4) != 0 || !(data[20] & (EXIF_FLAG | XMP_FLAG))) return 1;
@@ -73,12 +73,13 @@ static uint32_t load_u24(const uint8_t *p)
 /* A frame of an animation: its position on the canvas, and its own chunks. */
 typedef struct anmf {
     rect at;
-    bool blend, clear; /* drawn over what is there; replaced by nothing before the next one */
+    bool blend, clear; /* drawn over the canvas with alpha; cleared before the next frame */
     const uint8_t *data;
     size_t len, next;
 } anmf;
 
-/* The first frame from `pos` on. False when there is none, or not all of it; f->next is where that was. */
+/* Finds the first frame from `pos` on. False when there is none, or it is incomplete; f->next is then where
+ * the search stopped. */
 static bool find_frame(const uint8_t *data, size_t len, size_t pos, anmf *f)
 {
     while (leat__range_inside(pos, 8, len)) {
@@ -147,7 +148,7 @@ static rect with_margin(const leat__decode_job *job)
     return (rect){x, y, (uint32_t)right - x, (uint32_t)bottom - y};
 }
 
-/* Rectangle r of the image in `data` to `to`, whose rows are `stride` bytes apart. */
+/* Decodes rectangle r of the image in `data` to `to`, whose rows are `stride` bytes apart. */
 static int run(const uint8_t *data, size_t len, rect r, uint32_t channels, uint8_t *to, size_t stride,
                leat_error *err)
 {
@@ -173,12 +174,12 @@ static int run(const uint8_t *data, size_t len, rect r, uint32_t channels, uint8
     case VP8_STATUS_SUSPENDED: return bad(err, LEAT_EDATA, len, "premature end of file (truncated)");
     case VP8_STATUS_UNSUPPORTED_FEATURE: return bad(err, LEAT_EFORMAT, 12, "unsupported feature");
     default:
-        /* libwebp does not say where */
+        /* libwebp does not report the offset */
         return leat__fail(err, LEAT_EDATA, "WebP: damaged data (status %d)", (int)status);
     }
 }
 
-/* Decodes a frame to its place on a canvas; the rest of the canvas stays. */
+/* Decodes a frame to its position on a canvas; the rest of the canvas does not change. */
 static int run_frame(const leat__image_info *info, const uint8_t *data, const anmf *f, uint32_t channels,
                      uint8_t *canvas, bool *alpha, leat_error *err)
 {
@@ -194,7 +195,7 @@ static int run_frame(const leat__image_info *info, const uint8_t *data, const an
                canvas + f->at.y * stride + (size_t)f->at.x * channels, stride, err);
 }
 
-/* The canvas with the first frame; s->pixels holds all of it. */
+/* Draws the first frame on the canvas; s->pixels holds all of it. */
 static int run_first(webp_state *s, const leat__decode_job *job, leat_error *err)
 {
     const leat__image_info *const i = job->info;
@@ -254,7 +255,7 @@ static uint64_t webp_count_frames(const uint8_t *data, size_t len)
     return n;
 }
 
-/* `src` over `dst`, colours not multiplied by alpha, in libwebp's whole numbers. */
+/* Blends `src` over `dst`, without premultiplied colours, with libwebp's integer arithmetic. */
 static void blend(uint8_t src[4], const uint8_t dst[4])
 {
     const uint32_t a = src[3];
@@ -270,10 +271,10 @@ static void blend(uint8_t src[4], const uint8_t dst[4])
 
 static bool inside(const leat__anim_rect *r, uint32_t x, uint32_t y)
 {
-    return x - r->x < r->width && y - r->y < r->height; /* differences below 0 wrap */
+    return x - r->x < r->width && y - r->y < r->height; /* negative differences wrap around */
 }
 
-/* Blends the frame with what is under it, except where the last frame was cleared away. */
+/* Blends the frame with the canvas below it, except where the last frame was cleared. */
 static void blend_frame(leat__anim *f, const rect *at)
 {
     for (uint32_t y = at->y; y < at->y + at->height; y++)
@@ -288,7 +289,7 @@ static bool covers(const leat__image_info *i, uint32_t width, uint32_t height)
     return width == i->width && height == i->height;
 }
 
-/* No frame follows byte `at`: the file ends here and is complete. */
+/* Called when no frame follows byte `at`: checks that the file is complete and ends here. */
 static int check_end(const leat__anim *f, size_t at, leat_error *err)
 {
     if ((uint64_t)leat__load_u32(f->data + 4) + 8 > f->len)
@@ -298,7 +299,7 @@ static int check_end(const leat__anim *f, size_t at, leat_error *err)
     return 0;
 }
 
-/* As libwebp's animation decoder. A key frame is drawn on an empty canvas. */
+/* Draws the next frame like libwebp's animation decoder. A key frame is drawn on an empty canvas. */
 static int webp_next_frame(leat__anim *f, bool *end, leat_error *err)
 {
     const size_t stride = (size_t)f->info.width * 4, bytes = stride * f->info.height;

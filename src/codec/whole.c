@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pixels of a whole image, and the way from them to a sink. See whole.h.
+ * The pixels of a whole image, and their way to a sink: see whole.h.
  */
 #include "codec/whole.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For formats whose library gives all pixels at once: a buffer of interleaved pixels, from which
- * the region goes to the sink. The state of their decoders; one thread at a time.
+ * For formats whose library decodes all pixels at once: a buffer of interleaved pixels, from which the
+ * region is passed to the sink. It is the state of their decoders; one thread at a time.
  */
 #ifndef LEAT_CODEC_WHOLE_H
 #define LEAT_CODEC_WHOLE_H
@@ -28,14 +28,15 @@ int leat__whole_bad(leat_error *err, int code, const char *format, size_t offset
 /* LEAT_ELIMIT when a side is over LEAT__WHOLE_SIDE_MAX. */
 int leat__whole_sides(const leat__image_info *info, const char *format, leat_error *err) LEAT_MUST_CHECK;
 
-/* LEAT_EDATA unless the file still says what was probed. */
+/* LEAT_EDATA unless the file still matches the probed info. */
 int leat__whole_same(const leat__decode_job *job, const leat__image_info *now, const char *format,
                      leat_error *err) LEAT_MUST_CHECK;
 
-/* Makes `pixels` hold height rows of stride bytes. */
+/* Makes room in `pixels` for `height` rows of `stride` bytes. */
 int leat__whole_fit(leat__whole *w, size_t stride, uint32_t height, leat_error *err) LEAT_MUST_CHECK;
 
-/* Hands the region out of `pixels`, which hold the whole image with rows `stride` bytes apart. */
+/* Passes the region of `pixels` to the sink. `pixels` holds the whole image, with rows `stride` bytes
+ * apart. */
 int leat__whole_emit(leat__whole *w, const leat__decode_job *job, const uint8_t *pixels, size_t stride,
                      leat_error *err) LEAT_MUST_CHECK;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Wide images in memory. See wide.h.
+ * Wide images in memory: see wide.h.
  */
 #include "codec/wide.h"
 
@@ -66,7 +66,7 @@ int leat__codec_decode_wide(leat__decoder *d, const leat__image_info *info, cons
     return leat__codec_decode(d, info, data, len, request, &sink, err);
 }
 
-/* Where the first pixel of the turned image is in the stored one, and the steps down and right. */
+/* The position of the rotated image's first pixel in the stored one, and the steps down and right. */
 typedef struct walk {
     ptrdiff_t first, down, right;
 } walk;

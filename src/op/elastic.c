@@ -183,8 +183,7 @@ int leat__step_elastic(leat__workspace *b, const leat__step *s, leat_error *err)
     float *const field = (float *)(memory + laid);
     const rows lines = {
         .turned = field + 2 * area, .padded = field + 3 * area, .blurred = field + 3 * area + line};
-    memset(lines.padded, 0, 2 * line * sizeof *field); /* block ends are read, but their results are not
-                                                          used */
+    memset(lines.padded, 0, 2 * line * sizeof *field); /* block ends are read, never used */
     const uint8_t *plane[4];
     uint8_t fill[4];
     for (uint32_t c = 0; c < 4; c++) {

@@ -246,8 +246,7 @@ bool leat__pipeline_in_place(const leat__pipeline *p)
         if (def->kind == LEAT_OP_OUTPUT || def->kind == LEAT_OP_BATCH || def->kind == LEAT_OP_COMBINE)
             continue;
         if (!def->in_place) return false;
-        if (def->kind == LEAT_OP_GEOMETRY) { /* inside a combinator, geometry may come between two other
-                                                ops */
+        if (def->kind == LEAT_OP_GEOMETRY) { /* a combinator may put it between two others */
             if (i < inside) return false;
             moved |= changed;
         } else if (moved) return false;

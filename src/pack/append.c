@@ -124,8 +124,7 @@ int leat__append_options(leat_packer *p, leat_packer_opts *o, leat_error *err)
 
 int leat__append_open(leat_packer *p, const char *source, leat_error *err)
 {
-    leat_pack_close(&p->base); /* another generation may have been published before we held the journal's
-                                  lock */
+    leat_pack_close(&p->base); /* a generation may have been published before we held the lock */
     LEAT_TRY(leat_pack_open(&p->base, p->path, NULL, err));
     LEAT_TRY(leat__journal_put_mark(&p->journal, LEAT__RECORD_ONCE, err));
     if (p->base->shard_count >= LEAT__PACK_SHARDS_MAX)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a JPEG's coefficients to the parts of a tile: what trainer and encoder both start
- * from. Any thread; no state.
+ * Converts a JPEG's coefficients to the parts of a tile, for trainer and encoder. Any thread; no state.
  */
 #include <string.h>
 
@@ -23,7 +22,7 @@ static leat__tile_kept find_sampling(const leat__jpeg_coefs *coefs, leat__tile_s
         {LEAT__TILE_440, 1, 2}, {LEAT__TILE_411, 4, 1},
     };
     if (coefs->components == 1 && coefs->colour == LEAT__JPEG_GREY) {
-        *sampling = LEAT__TILE_GREY; /* its factors do not matter: nothing to compare with */
+        *sampling = LEAT__TILE_GREY; /* its factors do not matter: there is no other component */
         return LEAT__TILE_KEPT_NONE;
     }
     if (coefs->components != 3 || coefs->colour != LEAT__JPEG_YCC) return LEAT__TILE_KEPT_COLOUR;
@@ -57,8 +56,8 @@ leat__tile_kept leat__tile_header_from(leat__tile_header *h, const leat__jpeg_co
     return LEAT__TILE_KEPT_NONE;
 }
 
-/* Ranges within which every implementation of the ISLOW transform agrees: the products fit 16
- * bits, the mean also after it is scaled by four. Only made-up files are outside. */
+/* True within the ranges in which every implementation of the ISLOW transform agrees: the products fit 16
+ * bits, and the DC also after it is scaled by four. Only constructed files are outside. */
 static inline bool in_range(int32_t c, int32_t quant, int32_t product_max)
 {
     int32_t product = c * quant;
@@ -66,8 +65,8 @@ static inline bool in_range(int32_t c, int32_t quant, int32_t product_max)
            (product >= -product_max);
 }
 
-/* Whether all coefficients of a row of blocks are in range but the first of each. Mostly a
- * bound tells: no magnitude is above the union of all of them. */
+/* True when all coefficients of a row of blocks are in range, except the first of each. Usually a bound is
+ * enough: no magnitude is above the bitwise union of all of them. */
 static bool row_in_range(const int16_t *blocks, uint32_t count, const uint16_t *quant, uint32_t all,
                          uint32_t quant_max)
 {

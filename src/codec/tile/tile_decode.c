@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tiles -> rows of pixels: LEAT__CODEC_TILE behind codec/codec.h. Works through the tile rows
- * that the region touches, one at a time: each is a strip of codec/raster.h. Decodes only the
- * tiles, transforms only the blocks, converts only the pixels that the region needs. One state
- * per thread.
+ * Decodes tiles to rows of pixels: LEAT__CODEC_TILE of codec/codec.h. Processes the tile rows of the
+ * region one at a time; each is a strip of codec/raster.h. Decodes only the tiles, transforms only the
+ * blocks, and converts only the pixels that the region needs. One state per thread.
  *
  *   tile bytes --entropy--> sparse blocks --idct--> planes --upsample, colour--> band --> sink
  */
@@ -22,14 +21,14 @@
 typedef struct tile_state {
     leat__tile_entropy_dsp entropy;
     leat__idct_small_dsp idct;
-    uint32_t cpu_flags; /* that the tables were filled for */
+    uint32_t cpu_flags; /* for which the tables were filled */
     leat__tile_coefs *coefs;
     leat__raster raster; /* a strip is a row of tiles */
 } tile_state;
 
 typedef struct region {
     leat__tile_header h;
-    uint32_t tx0, tx1; /* columns of tiles, the last one included */
+    uint32_t tx0, tx1; /* columns of tiles, inclusive */
     const uint8_t *data;
     const leat__tile_codes *codes;
     const leat__row_sink *sink;
@@ -86,14 +85,14 @@ static size_t skip_tiles(const region *r, uint32_t from, uint32_t count)
     return bytes;
 }
 
-/* Asks for the bytes of tile `index`, which begin at `at`: they come while others are worked on. */
+/* Prefetches the bytes of tile `index`, which begin at `at`. */
 static void fetch_ahead(const region *r, size_t at, uint32_t index)
 {
     const uint8_t *const tile = r->data + at;
     for (size_t i = 0, len = skip_tiles(r, index, 1); i < len; i += 64) __builtin_prefetch(tile + i, 0, 2);
 }
 
-/* Decodes the needed tiles of a tile row that begins at *offset, and moves it on. */
+/* Decodes the needed tiles of the tile row at *offset, and moves *offset past the row. */
 static int decode_tile_row(tile_state *s, const region *r, uint32_t ty, size_t *offset, leat_error *err)
 {
     LEAT_ASSERT(ty < r->h.tiles_y && r->tx0 <= r->tx1 && r->tx1 < r->h.tiles_x);
@@ -150,7 +149,7 @@ static int tile_decode(void *state, const leat__decode_job *job, leat_error *err
         LEAT_TRY(leat__raster_begin(&s->raster, &shape, job->x, job->y, job->width, job->height,
                                     LEAT__TILE_PIXELS, err));
     find_columns(&r, &s->raster);
-    if (s->cpu_flags != leat__cpu_flags()) choose_kernels(s); /* masked since */
+    if (s->cpu_flags != leat__cpu_flags()) choose_kernels(s); /* the flags were masked in the meantime */
 
     size_t offset = r.h.header_bytes + skip_tiles(&r, 0, s->raster.first * r.h.tiles_x);
     for (uint32_t ty = s->raster.first; ty <= s->raster.last; ty++) {
@@ -181,7 +180,7 @@ static int tile_probe(const uint8_t *data, size_t len, leat__image_info *info, l
     info->channels = h.components;
     info->orientation = h.orientation;
     info->progressive = (h.flags & LEAT__TILE_FLAG_PROGRESSIVE) != 0;
-    if (!info->progressive) { /* of which the JPEG codec has only pixels: the same here */
+    if (!info->progressive) { /* the JPEG codec decodes progressive files only to pixels: the same here */
         info->chroma_h = h.h;
         info->chroma_v = h.v;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Coefficients -> a tiled sample, and the proof that it is right: the tiles decode to the
- * pixels of libjpeg-turbo, and the file comes back. One encoder per thread; it keeps its
- * scratch between images.
+ * Encodes coefficients as a tiled sample, and proves that it is correct: the tiles decode to
+ * libjpeg-turbo's pixels, and the file can be restored. One encoder per thread; it keeps its scratch
+ * between images.
  */
 #include <string.h>
 #include <zstd.h>
@@ -14,7 +14,7 @@
 #include "probe/cpu.h"
 
 enum {
-    TILE_ROOM = 64 * 1024, /* worst tile: 12,288 values of 30 bits, and their bitmaps */
+    TILE_ROOM = 64 * 1024, /* largest tile: 12,288 values of 30 bits, and their bitmaps */
     STREAMS = 4,
     PLAIN_LEVEL = 12 /* zstd without a dictionary */
 };
@@ -27,9 +27,9 @@ struct leat__tile_encoder {
     leat__tile_pack_dsp dsp;
     leat__tile_entropy_dsp entropy;
     leat__tile_parts parts;
-    leat__tile_coefs *coefs; /* of a tile as it is decoded again */
+    leat__tile_coefs *coefs; /* of a tile that is decoded for the proof */
     leat__buf skeleton, packed;
-    leat__buf row; /* of pixels, channels side by side */
+    leat__buf row; /* one row of interleaved pixels */
 };
 
 int leat__tile_encoder_open(leat__tile_encoder **out, const leat__tile_tables *tables, leat_error *err)
@@ -79,14 +79,14 @@ typedef struct bits {
     uint32_t n;
 } bits;
 
-/* At most 56 bits between two calls of spill. */
+/* Appends bits, at most 56 between two calls of spill. */
 static inline void put(bits *b, uint32_t value, uint32_t n)
 {
     b->acc |= (uint64_t)value << b->n;
     b->n += n;
 }
 
-/* Writes eight bytes, of which those count that are full: no branch. */
+/* Stores eight bytes and advances past the full ones: without a branch. */
 static inline void spill(bits *b)
 {
     leat__store_u64(b->at, b->acc);
@@ -126,14 +126,14 @@ static uint8_t *put_fast(uint8_t *at, const leat__tile_parts *p, uint32_t blocks
     return b.at;
 }
 
-/* Symbols of a tile in coding order, with their tables << 8: pairs of counts, then bitmap bytes.
- * Eight are written where fewer count. */
+/* The symbols of a tile in coding order, each with its table << 8: pairs of counts, then bitmap bytes. Bytes
+ * are written eight at a time even if fewer are used. */
 typedef struct symbols {
     uint32_t pairs, n;
     uint16_t at[LEAT__TILE_BLOCKS_MAX * 9 + 8];
 } symbols;
 
-/* The bytes of a bitmap, each with its table << 8. */
+/* Writes the bytes of a bitmap, each with its table << 8. */
 static inline void eight_pairs(uint16_t *to, uint64_t mask, const uint8_t table[8])
 {
     typedef uint8_t bytes __attribute__((vector_size(16)));
@@ -161,13 +161,12 @@ static void collect_symbols(symbols *s, const leat__tile_parts *p, const leat__t
     s->n = n;
 }
 
-enum { ROUNDS = 4 }; /* codes that fit beside seven bits that wait */
+enum { ROUNDS = 4 }; /* codes that fit in addition to seven waiting bits */
 
-/* Symbols `from` to `end` are dealt to the streams from the first one on: every fourth is this
- * one's. */
+/* Writes the symbols of one stream: every fourth one of `from` to `end`. */
 static inline void deal(bits *to, const symbols *s, uint32_t from, uint32_t end, const leat__tile_tables *t)
 {
-    const uint16_t *codes = t->put[0]; /* of all tables, one behind the other */
+    const uint16_t *codes = t->put[0]; /* of all tables, adjacent */
     bits b = *to;                      /* a copy stays in registers */
     uint32_t i = from;
     for (; i + (ROUNDS - 1) * STREAMS < end; i += ROUNDS * STREAMS) {
@@ -204,7 +203,7 @@ static uint8_t *put_small(uint8_t *at, const leat__tile_parts *p, const leat__ti
     return at;
 }
 
-/* Whether a decoded tile has the coefficients it was made from. */
+/* True when a decoded tile has the coefficients it was encoded from. */
 static bool same_tile(const leat__tile_pack_dsp *dsp, const leat__tile_coefs *tile,
                       const leat__tile_header *h, const leat__jpeg_coefs *coefs, uint32_t tx, uint32_t ty)
 {
@@ -221,8 +220,8 @@ static bool same_tile(const leat__tile_pack_dsp *dsp, const leat__tile_coefs *ti
     return same;
 }
 
-/* Appends a tile to `out`. *good, if it is true: unless its bytes there decode to something
- * else. */
+/* Appends a tile to `out`. If *good is true, decodes the tile again and clears *good if the coefficients
+ * differ. */
 static int encode_tile(leat__tile_encoder *e, const leat__tile_header *h, const leat__jpeg_coefs *coefs,
                        uint32_t tx, uint32_t ty, leat__buf *out, leat__tile_kept *kept, bool *good)
 {
@@ -245,7 +244,7 @@ static int encode_tile(leat__tile_encoder *e, const leat__tile_header *h, const 
     return 0;
 }
 
-/* Appends all tiles and stores their lengths; *good as above. */
+/* Appends all tiles and stores their lengths; *good as in encode_tile. */
 static int encode_tiles(leat__tile_encoder *e, leat__tile_header *h, const leat__jpeg_coefs *coefs,
                         leat__buf *out, size_t lengths, leat__tile_kept *kept, bool *good)
 {
@@ -263,7 +262,7 @@ static int encode_tiles(leat__tile_encoder *e, leat__tile_header *h, const leat_
 
 /* ---- the rest of the sample ---- */
 
-/* Everything but the scan: where there is only one, its ends are known. */
+/* Writes everything except the scans. If there is only one usual scan, its ends are known. */
 static int make_skeleton(leat__buf *out, const leat__jpeg_coefs *coefs, const uint8_t *jpeg, size_t len)
 {
     if (!coefs->usual) return leat__tile_skeleton_of(jpeg, len, out);
@@ -295,7 +294,7 @@ static int pack_skeleton(leat__tile_encoder *e, leat__tile_header *h, const leat
     return 0;
 }
 
-/* The whole sample. *good, if it is true: whether its tiles decode to the coefficients. */
+/* Writes the whole sample. *good as in encode_tile. */
 static int assemble(leat__tile_encoder *e, leat__tile_header *h, const leat__jpeg_coefs *coefs,
                     leat__buf *out, leat__tile_kept *kept, bool *good)
 {
@@ -308,14 +307,14 @@ static int assemble(leat__tile_encoder *e, leat__tile_header *h, const leat__jpe
     leat__buf_zeros(out, LEAT__TILE_GUARD);
     leat__buf_append(out, e->packed.data, e->packed.len);
     LEAT_TRY(leat__buf_status(out));
-    /* Readable behind the end: what decoders ask of every input. */
+    /* decoders require readable bytes after every input */
     return leat__buf_reserve(out, LEAT__CODEC_PADDING);
 }
 
 /* ---- proofs ---- */
 
-/* Whether the sample gives the file back, and how it has to pad for that: without writing the
- * scan where it is `usual`, else both ways. */
+/* Checks whether the sample restores the file, and sets the padding flag that this needs. If `usual` is
+ * given, first tries without writing the scan; else, or if that fails, tries both paddings. */
 static int try_file(leat__tile_encoder *e, leat__tile_header *h, const uint8_t *sample, const uint8_t *jpeg,
                     size_t len, const leat__jpeg_coefs *usual, bool *same, leat_error *err)
 {
@@ -332,8 +331,8 @@ static int try_file(leat__tile_encoder *e, leat__tile_header *h, const uint8_t *
     return rc;
 }
 
-/* Sets `exact` or another way to pad when that is what the file needs. Rewrites the header
- * fields in place: nothing else depends on them. `usual` as in leat__tile_rebuilds. */
+/* Sets the `exact` and padding flags by trial, in the header fields in place: nothing else depends on them.
+ * `usual` as in leat__tile_rebuilds. */
 static int prove_file(leat__tile_encoder *e, const leat__jpeg_coefs *usual, const uint8_t *jpeg, size_t len,
                       leat__buf *out, leat__tile_kept *kept, leat_error *err)
 {
@@ -356,14 +355,14 @@ typedef struct comparison {
     const leat__tile_encoder *encoder;
     const leat__jpeg_coefs *coefs;
     leat__tile_header h;
-    uint32_t tiles; /* of which the coefficients are the same */
+    uint32_t tiles; /* whose coefficients are the same */
     uint32_t width, channels;
     uint8_t *row;
     leat_error *err;
     bool differ;
 } comparison;
 
-/* Rows come in order, all of them. */
+/* Compares rows with libjpeg's. All rows come, in order. */
 static int compare_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     comparison *cmp = ctx;
@@ -387,9 +386,9 @@ static int compare_tile(void *ctx, uint32_t tx, uint32_t ty, const void *tile)
     return 0;
 }
 
-/* Against libjpeg-turbo's pixels of the same coefficients. That they are those of the file, the
- * restored file shows; of a progressive one, libjpeg-turbo has read them itself. *good: whether
- * all tiles were seen to decode to the coefficients, on the way. */
+/* Compares with libjpeg-turbo's pixels of the same coefficients. That these are the coefficients of the file
+ * is proved by restoring it; those of a progressive file were read by libjpeg-turbo itself. *good: all tiles
+ * decoded to the coefficients. */
 static int prove_pixels(leat__tile_encoder *e, const leat__jpeg_coefs *coefs, const leat__buf *out,
                         leat__tile_kept *kept, bool *good, leat_error *err)
 {
@@ -429,7 +428,7 @@ static int encode_and_prove(leat__tile_encoder *e, const leat__jpeg_coefs *coefs
     LEAT_TRY(leat__codec_probe(LEAT__CODEC_JPEG, jpeg, len, &info, err));
     h.orientation = info.orientation;
     if (opts->density == LEAT__TILE_SMALL) h.flags |= LEAT__TILE_FLAG_SMALL;
-    /* A usual scan needs no more than a decode to coefficients, and pixels need it as well. */
+    /* A usual scan only needs a decode to coefficients, which the comparison of pixels includes. */
     bool usual = coefs->usual && coefs->header == jpeg, pixels = usual && !opts->trust;
     bool good = usual && !pixels;
     int rc = pack_skeleton(e, &h, coefs, jpeg, len);

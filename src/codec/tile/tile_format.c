@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Header of a tiled sample: parse, write, geometry. Any thread; no state.
+ * The header of a tiled sample: parsing, writing, geometry. Any thread; no state.
  */
 #include "codec/tile/tile_format.h"
 
@@ -51,8 +51,8 @@ static int bad(leat_error *err, int code, int64_t offset, const char *what)
     return rc;
 }
 
-/* Quantisation tables: 1 to 3 stored, each of 64 u8, or u16 when wide; two bits per component
- * say which one it uses. */
+/* Parses the quantisation tables: 1 to 3 are stored, each with 64 u8, or u16 when wide; two bits per
+ * component select its table. */
 static int parse_quant(leat__tile_header *h, const uint8_t *data, size_t len, size_t *at, leat_error *err)
 {
     uint32_t stored = data[12], map = data[13] & 63, wide = data[13] >> 7;
@@ -70,7 +70,7 @@ static int parse_quant(leat__tile_header *h, const uint8_t *data, size_t len, si
     return 0;
 }
 
-/* Readers of version 1 do not know how to restore progressive files. */
+/* Returns the format version: readers of version 1 cannot restore progressive files. */
 static uint8_t version_of(uint32_t flags)
 {
     const uint32_t both = LEAT__TILE_FLAG_EXACT | LEAT__TILE_FLAG_PROGRESSIVE;
@@ -118,7 +118,7 @@ int leat__tile_header_parse(leat__tile_header *h, const uint8_t *data, size_t le
     return 0;
 }
 
-/* Distinct tables first, in order of use. */
+/* Orders the distinct tables by first use. */
 static uint32_t quant_map(const leat__tile_header *h, uint32_t order[3], uint32_t *map, bool *wide)
 {
     uint32_t stored = 0;

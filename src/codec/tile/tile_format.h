@@ -11,12 +11,12 @@
 #include "dsp/tile_pack.h"
 
 #define LEAT__TILE_MAGIC "LTIL"
-#define LEAT__TILE_VERSION 2 /* the newest: 2 where a progressive file is restored, else 1 */
+#define LEAT__TILE_VERSION 2 /* the newest: 2 if a progressive file is restored, else 1 */
 #define LEAT__TILE_FIXED 36  /* bytes before the quantisation tables */
 #define LEAT__TILE_GUARD 16  /* zero bytes after the last tile */
 #define LEAT__TILE_ALIGN 16  /* tile data begins on a multiple of this in the sample */
 
-/* A quantised coefficient may not be larger, so that a DC difference has 15 bits. */
+/* Limit of a quantised coefficient, so that a DC difference fits 15 bits. */
 #define LEAT__TILE_COEF_MAX 16383
 
 enum {
@@ -51,9 +51,9 @@ typedef struct leat__tile_header {
     uint32_t tables_id;
     uint32_t tile_bytes;                                    /* all tiles */
     uint32_t restore_bytes;                                 /* compressed, at the end of the sample */
-    uint32_t skeleton_bytes;                                /* the same uncompressed */
+    uint32_t skeleton_bytes;                                /* uncompressed size of the restore part */
     uint32_t file_bytes;                                    /* restored file */
-    uint32_t header_bytes;                                  /* = where the tiles begin */
+    uint32_t header_bytes;                                  /* start of the tiles */
     _Alignas(64) uint16_t quant[LEAT__TILE_COMPONENTS][64]; /* row by row */
     const uint8_t *lengths; /* tiles_x * tiles_y little-endian u16: view into the data */
 } leat__tile_header;
@@ -61,18 +61,17 @@ typedef struct leat__tile_header {
 /* Sets components, h, v, mcus and tiles from width, height and sampling. */
 void leat__tile_geometry(leat__tile_header *h);
 
-/* Checks everything that can be checked without touching the tiles. `data` must outlive `h`. */
+/* Parses and checks everything except the tiles. `data` must outlive `h`. */
 int leat__tile_header_parse(leat__tile_header *h, const uint8_t *data, size_t len,
                             leat_error *err) LEAT_MUST_CHECK;
 
-/* Appends the header, with zeros for what is known only later: the length of each tile, to be
- * stored from *lengths in `out` on, and what leat__tile_header_totals stores. Sets
- * header_bytes. */
+/* Appends the header, with zeros for values known only later: the length of each tile, to be stored from
+ * *lengths in `out` on, and the fields of leat__tile_header_totals. Sets header_bytes. */
 int leat__tile_header_write(leat__tile_header *h, leat__buf *out, size_t *lengths) LEAT_MUST_CHECK;
-/* Into a header at `sample`: version, flags, tile_bytes, file_bytes. */
+/* Stores version, flags, tile_bytes and file_bytes in a header at `sample`. */
 void leat__tile_header_totals(const leat__tile_header *h, uint8_t *sample);
 
-/* Blocks of tile (tx, ty). */
+/* Computes the blocks of tile (tx, ty). */
 void leat__tile_shape_at(const leat__tile_header *h, uint32_t tx, uint32_t ty, leat__tile_shape *shape);
 
 /* Blocks of component c across and down, padded to whole MCUs. */
@@ -103,7 +102,7 @@ static inline uint32_t leat__tile_blocks_y(const leat__tile_header *h, uint32_t 
 #define LEAT__TILE_TABLES_VERSION 1
 #define LEAT__TILE_DICTIONARY_MAX (256 * 1024)
 
-/* Code lengths and contexts: what is stored of the Huffman tables. */
+/* Code lengths and contexts: the stored form of the Huffman tables. */
 typedef struct leat__tile_lengths {
     uint8_t length[LEAT__TILE_TABLES][256]; /* the last two use LEAT__TILE_PAIRS symbols */
     uint8_t context[2][9][8];
@@ -117,11 +116,11 @@ static inline uint32_t leat__tile_table_symbols(uint32_t table)
 struct leat__tile_tables {
     leat__tile_codes codes;
     leat__tile_lengths lengths;
-    uint16_t put[LEAT__TILE_TABLES][256]; /* for writing: code, low bit first, << 4 | length */
+    uint16_t put[LEAT__TILE_TABLES][256]; /* for writing: code, lowest bit first, << 4 | length */
     uint32_t id;
-    uint8_t *dictionary; /* of the restore part */
+    uint8_t *dictionary; /* for the restore part */
     size_t dictionary_len;
-    void *cdict, *ddict; /* zstd's forms of it; NULL when there is none */
+    void *cdict, *ddict; /* prepared by zstd; NULL when there is none */
 };
 
 int leat__tile_tables_write(const leat__tile_lengths *lengths, const uint8_t *dictionary,
@@ -129,13 +128,13 @@ int leat__tile_tables_write(const leat__tile_lengths *lengths, const uint8_t *di
 
 /* ---- analysis of coefficients, shared by trainer and encoder ---- */
 
-/* Header fields from the coefficients, or why not. */
+/* Fills the header from the coefficients, or returns why the image cannot be tiled. */
 leat__tile_kept leat__tile_header_from(leat__tile_header *h, const leat__jpeg_coefs *coefs);
 leat__tile_kept leat__tile_take_apart(const leat__tile_pack_dsp *dsp, leat__tile_parts *parts,
                                       const leat__tile_header *h, const leat__jpeg_coefs *coefs, uint32_t tx,
                                       uint32_t ty);
 
-/* Pairs of counts of component k: symbol i of n = (count + 1) / 2. */
+/* Returns symbol i of the pairs of counts of a component, which has n = (count + 1) / 2 of them. */
 static inline uint32_t leat__tile_pair_symbol(const uint8_t *groups, uint32_t count, uint32_t i)
 {
     return groups[2 * i] + 9u * (2 * i + 1 < count ? groups[2 * i + 1] : 0u);
@@ -143,19 +142,18 @@ static inline uint32_t leat__tile_pair_symbol(const uint8_t *groups, uint32_t co
 
 /* ---- the file around the coefficients ---- */
 
-/* The file less the entropy-coded bytes of its scans. */
+/* Writes the file without the entropy-coded bytes of its scans. */
 int leat__tile_skeleton_of(const uint8_t *jpeg, size_t len, leat__buf *out) LEAT_MUST_CHECK;
 
-/* The restorer: keeps its scratch between files. One per thread. */
+/* Restores files; keeps its scratch between files. One per thread. */
 typedef struct leat__tile_restorer leat__tile_restorer;
 
 int leat__tile_restorer_open(leat__tile_restorer **r, leat_error *err) LEAT_MUST_CHECK;
 void leat__tile_restorer_close(leat__tile_restorer **r);
 
-/* Whether restoring gives this file: stops at the first difference. LEAT_EDATA when it gives none.
- * `usual`, or NULL: coefficients of the file that the tiles are known to hold, of a scan that
- * is `usual`. Which bytes are then restored for the scan is known as well (tile_restore.c says
- * why), and they are not made. */
+/* Checks whether restoring gives this file; stops at the first difference. LEAT_EDATA when it gives no file.
+ * `usual`, or NULL: coefficients of the file, whose scan is `usual`, if the tiles are known to have them. The
+ * bytes of the scan are then known too (tile_restore.c explains why), and are not written. */
 int leat__tile_rebuilds(leat__tile_restorer *r, const leat__tile_header *h, const uint8_t *data,
                         const leat__tile_tables *tables, const uint8_t *file, size_t len,
                         const leat__jpeg_coefs *usual, bool *same, leat_error *err) LEAT_MUST_CHECK;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocks -> the bits of a progressive scan (ITU-T T.81, annex G): means or other coefficients,
- * for the first time or refined by one bit. Where the standard leaves a choice, this takes
- * libjpeg's: a run of ended blocks is written when a coefficient follows, at its limits, before
- * a restart marker and at the end of the scan; sixteen zeros are written only where a new
- * coefficient follows in the block. Any thread; no state.
+ * Writes blocks as the bits of a progressive scan (ITU-T T.81, annex G): DC or AC coefficients, for the
+ * first time or refined by one bit. Where the standard leaves a choice, it follows libjpeg. A run of ended
+ * blocks is written when a coefficient follows, at its limits, before a restart marker and at the end of
+ * the scan. Sixteen zeros are written only if a new coefficient follows in the block. Any thread; no state.
  */
 #include "codec/tile/tile_scan.h"
 
@@ -27,13 +26,13 @@ bool leat__scan_end_run(leat__scan_queue *q, leat__scan_run *run, const leat__sc
     return (code & LEAT__SCAN_NO_CODE) == 0;
 }
 
-/* The places of a pass that are not zero. */
+/* Returns the positions of a pass with nonzero coefficients. */
 static uint64_t places_of(const leat__scan_block *block, const leat__scan_pass *pass)
 {
     return block->ac >> pass->first << pass->first << (63 - pass->last) >> (63 - pass->last);
 }
 
-/* A magnitude as far as the pass and those before it code it. */
+/* Returns a magnitude, as far as this pass and earlier ones code it. */
 static uint32_t magnitude(const leat__scan_block *block, uint32_t k, const leat__scan_pass *pass)
 {
     return (uint32_t)abs(block->at[k]) >> pass->low;
@@ -42,7 +41,7 @@ static uint32_t magnitude(const leat__scan_block *block, uint32_t k, const leat_
 static bool put_first(leat__scan_queue *q, const leat__scan_block *block, const leat__scan_pass *pass,
                       const leat__scan_codes *ac, leat__scan_run *run)
 {
-    uint32_t next = pass->first; /* place behind the coefficient before */
+    uint32_t next = pass->first; /* position after the previous coefficient */
     uint64_t none = 0;
     bool good = true;
     for (uint64_t mask = places_of(block, pass); mask != 0; mask &= mask - 1) {
@@ -63,7 +62,7 @@ static bool put_first(leat__scan_queue *q, const leat__scan_block *block, const 
     return good && (none & LEAT__SCAN_NO_CODE) == 0;
 }
 
-/* Correction bits of the current block, the first at the top of `n`. */
+/* Correction bits of the current block; the first is the highest of the `n` bits. */
 typedef struct corrections {
     uint64_t bits;
     uint32_t n;
@@ -79,7 +78,7 @@ static void put_corrections(leat__scan_queue *q, corrections *c)
     *c = (corrections){0};
 }
 
-/* The last place whose coefficient is new in this pass; 0: none. */
+/* Returns the last position whose coefficient is new in this pass; 0: none. */
 static uint32_t last_new(const leat__scan_block *block, const leat__scan_pass *pass, uint64_t mask)
 {
     uint32_t last = 0;
@@ -90,7 +89,7 @@ static uint32_t last_new(const leat__scan_block *block, const leat__scan_pass *p
     return last;
 }
 
-/* A block ends: its corrections wait with the run. */
+/* Ends a block: its corrections wait with the run. */
 static bool add_to_run(leat__scan_queue *q, leat__scan_run *run, const corrections *c,
                        const leat__scan_codes *ac)
 {

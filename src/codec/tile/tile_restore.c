@@ -3,13 +3,13 @@
  * The file around the coefficients. A JPEG is a *skeleton* (everything but the entropy-coded
  * bytes of its scans) and scans that follow from the coefficients and the skeleton's Huffman
  * tables, restart interval and scan headers. Restoring writes the scans back where they were,
- * those of progressive files by tile_progressive.c. Whatever an unusual encoder did shows as a
- * difference when packing.
+ * those of progressive files by tile_progressive.c. Files of unusual encoders are detected when packing,
+ * because the restored file differs.
  *
- * When packing, most scans need not be written to know that they come back. Say the scan was
- * decoded by jpeg_scan.c to coefficients that the tiles restore. Then it is a sequence of
- * codes with their extra bits, some unused bits before each marker, and zeros behind each byte
- * 0xff. What is written here from the same coefficients is the same bytes, provided that
+ * When packing, most scans need not be written to know that they can be restored. Assume that jpeg_scan.c
+ * decoded the scan to coefficients that the tiles restore. Then it is a sequence of codes with their extra
+ * bits, some unused bits before each marker, and zeros after each byte 0xff. The same coefficients give
+ * the same bytes here, provided that
  *
  *  - the symbols are the same. A size and its extra bits stand for values of exactly that size:
  *    a value leads back to both. A run of zeros has one way to be written, as runs of sixteen
@@ -22,9 +22,9 @@
  *  - markers are where they are written here: after each interval the next of eight, nothing
  *    else between, and an end marker behind the last MCU.
  *
- * leat__jpeg_traits says whether it is so. Then only headers and tail are compared, and whether
- * this file's own parser understands them as jpeg_scan.c did. The tests and a fuzzer compare this
- * with writing the scan.
+ * leat__jpeg_traits records whether this holds. Then only headers and tail are compared, and whether the
+ * parser here understands them as jpeg_scan.c did. The tests and a fuzzer compare this with writing the
+ * scan.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -50,11 +50,11 @@ enum {
     TEM = 0x01
 };
 
-/* Scans: of one file, and of all of them the pixels. What an encoder makes has far fewer. */
+/* Limits: scans of one file, and pixels of all scans. Encoders write far fewer. */
 enum { SKELETON_MAX = 64 << 20, SCANS_MAX = 500, STAGE = 16384 };
 #define WORK_MAX UINT64_C(4000000000)
 
-/* Zigzag to row by row. */
+/* Zigzag to natural (row by row) order. */
 static const uint8_t natural[64] = {
     0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
     41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
@@ -76,8 +76,8 @@ static bool stands_alone(uint8_t marker)
            (marker >= RST0 && marker <= RST7);
 }
 
-/* The next marker segment at or after `at`; bytes before the marker belong to it. False when
- * there is none that is whole. */
+/* Finds the next marker segment at or after `at`; bytes before the marker belong to it. False when no
+ * complete one follows. */
 static bool next_segment(const uint8_t *data, size_t len, size_t at, segment *s)
 {
     while (at + 1 < len && !(data[at] == 0xff && data[at + 1] != 0xff)) at++;
@@ -93,7 +93,7 @@ static bool next_segment(const uint8_t *data, size_t len, size_t at, segment *s)
     return true;
 }
 
-/* First byte that is not entropy-coded data: a marker other than a restart, or fill bytes. */
+/* Returns the first byte that is not entropy-coded data: a marker other than a restart, or fill bytes. */
 static size_t scan_end(const uint8_t *data, size_t len, size_t at)
 {
     while (at < len) {
@@ -125,13 +125,13 @@ int leat__tile_skeleton_of(const uint8_t *jpeg, size_t len, leat__buf *out)
 
 /* ---- writing scans ---- */
 
-/* Worst block: 64 symbols of 31 bits, and what is written past them. */
+/* Largest block: 64 symbols of 31 bits, and the bytes written past them. */
 enum { BLOCK_ROOM = 512, MCU_BLOCKS_MAX = 10 };
 
 typedef leat__scan_codes huffman;
 typedef leat__scan_queue bit_queue;
 
-/* Where the file goes: into a buffer, or against the bytes that it should have. */
+/* The destination of the file: a buffer, or the bytes to compare it with. */
 typedef struct target {
     leat__buf *out;
     const uint8_t *want;
@@ -148,7 +148,7 @@ struct leat__tile_restorer {
     size_t blocks_room;
     leat__buf skeleton;
     huffman dc[4], ac[4];
-    uint8_t zigzag[64];   /* place of each bit of a tile's bitmaps */
+    uint8_t zigzag[64];   /* zigzag position of each bit of a tile's bitmaps */
     uint8_t stage[STAGE]; /* bytes of a scan, not yet stuffed */
     /* the current file */
     const leat__tile_header *h;
@@ -182,7 +182,7 @@ static void put_bytes(writer *w, const void *bytes, size_t n)
     t->left -= n;
 }
 
-/* Whether it makes sense to continue. */
+/* Returns an error when it is pointless to continue. */
 static int target_status(const writer *w, leat_error *err)
 {
     if (w->to.differs) return leat__fail(err, LEAT_ECANCELED, "the restored file differs");
@@ -190,7 +190,7 @@ static int target_status(const writer *w, leat_error *err)
     return rc == 0 ? 0 : leat__fail(err, rc, "restored file does not fit its buffer");
 }
 
-/* After every byte 0xff goes a zero, so that it is not a marker. */
+/* Writes the staged bytes with a zero after every 0xff, so that it is not a marker. */
 static void put_staged(writer *w)
 {
     static const uint8_t zero = 0;
@@ -212,7 +212,7 @@ static void pad_bits(writer *w)
     put_staged(w);
 }
 
-/* At most 31 bits each. Two codes in one turn halve the chain from turn to turn. */
+/* Writes two codes of at most 31 bits each. Two at a time halve the dependency chain. */
 static inline void put_two(bit_queue *q, uint64_t a, uint64_t b)
 {
     uint32_t n = (uint32_t)(a & 255) + (uint32_t)(b & 255);
@@ -224,7 +224,7 @@ static inline void put_two(bit_queue *q, uint64_t a, uint64_t b)
     }
 }
 
-/* A block with a long run of zeros. */
+/* Writes a block with a long run of zeros. */
 static __attribute__((noinline)) bool put_plain(bit_queue *q, const leat__scan_block *block,
                                                 const huffman *ac, uint64_t before)
 {
@@ -248,14 +248,14 @@ static __attribute__((noinline)) bool put_plain(bit_queue *q, const leat__scan_b
     return ((none | end) & LEAT__SCAN_NO_CODE) == 0;
 }
 
-/* False when something has no code. */
+/* Writes one block. False when a symbol has no code. */
 static inline bool put_block(bit_queue *q, const leat__scan_block *block, const huffman *dc,
                              const huffman *ac, int *guess)
 {
     uint64_t first = leat__scan_code_of(dc, 0, block->dc - *guess), none = first;
     *guess = block->dc;
     if (__builtin_expect(block->plain, 0)) {
-        bit_queue copy = *q; /* whose address may be taken: `q` itself stays in registers */
+        bit_queue copy = *q; /* only its address is taken, so `q` itself stays in registers */
         bool good = put_plain(&copy, block, ac, first);
         *q = copy;
         return good && (none & LEAT__SCAN_NO_CODE) == 0;
@@ -266,8 +266,7 @@ static inline bool put_block(bit_queue *q, const leat__scan_block *block, const 
     put_two(q, first, code);
     none |= code;
     for (; symbol < end;
-         symbol += 2,
-         extra += 2) { /* symbols are taken in pairs: NOTHING follows the last of an odd number */
+         symbol += 2, extra += 2) { /* symbols are taken in pairs; after an odd number, NOTHING follows */
         uint64_t a = ac->entry[symbol[0]] | (uint64_t)extra[0] << 8;
         uint64_t b = ac->entry[symbol[1]] | (uint64_t)extra[1] << 8;
         put_two(q, a, b);
@@ -276,7 +275,8 @@ static inline bool put_block(bit_queue *q, const leat__scan_block *block, const 
     return (none & LEAT__SCAN_NO_CODE) == 0;
 }
 
-/* Coefficients of progressive scans stay as they are: each scan codes parts of them. */
+/* Stores a block of a progressive file: coefficients stay as they are, because each scan codes parts of
+ * them. */
 static void order_plain(const writer *w, leat__scan_block *out, uint32_t b)
 {
     const int16_t *value = w->coefs->value + w->coefs->first[b];
@@ -329,11 +329,11 @@ typedef struct scan {
     uint32_t index[LEAT__TILE_COMPONENTS]; /* of the frame */
     uint8_t dc[LEAT__TILE_COMPONENTS], ac[LEAT__TILE_COMPONENTS];
     uint32_t mcus_x, mcus_y;
-    bool alone;           /* one component: an MCU is one block, padding blocks are not in it */
+    bool alone;           /* one component: an MCU is one block, without padding blocks */
     leat__scan_pass pass; /* of a progressive file */
 } scan;
 
-/* Places and bits that a scan codes: all of them, or one pass of a progressive file. */
+/* Parses the positions and bits that a scan codes: all of them, or one pass of a progressive file. */
 static bool pass_parse(const writer *w, const uint8_t rest[3], scan *out)
 {
     uint32_t high = rest[2] >> 4, low = rest[2] & 15;
@@ -373,7 +373,7 @@ static bool scan_parse(const writer *w, const segment *s, scan *out)
         if (!has_codes(w, out, i)) return false;
     }
     out->alone = out->components == 1;
-    /* Two interleaved components of three would have other MCUs: no encoder does it. */
+    /* Two interleaved components of three would have different MCUs: no encoder writes that. */
     if (!out->alone && out->components != h->components) return false;
     out->mcus_x = h->mcus_x;
     out->mcus_y = h->mcus_y;
@@ -385,7 +385,7 @@ static bool scan_parse(const writer *w, const segment *s, scan *out)
     return true;
 }
 
-/* One block of an MCU: its tables, and where it comes from. */
+/* One block of an MCU: its tables and its source. */
 typedef struct place {
     const leat__scan_block *block;
     size_t step; /* to the same block of the next MCU */
@@ -393,7 +393,7 @@ typedef struct place {
     int *guess;
 } place;
 
-/* As put_mcus, of one pass. */
+/* Like put_mcus, for one pass. */
 static uint32_t put_passes(writer *w, const leat__scan_pass *pass, place *places, uint32_t blocks,
                            uint32_t count)
 {
@@ -405,7 +405,7 @@ static uint32_t put_passes(writer *w, const leat__scan_pass *pass, place *places
     return done;
 }
 
-/* As many MCUs as fit the stage, `count` at most; returns how many. */
+/* Writes as many MCUs as fit into the stage, at most `count`; returns how many. */
 static uint32_t put_mcus(writer *w, place *places, uint32_t blocks, uint32_t count)
 {
     const uint8_t *full = w->stage + STAGE - MCU_BLOCKS_MAX * BLOCK_ROOM;
@@ -420,7 +420,7 @@ static uint32_t put_mcus(writer *w, place *places, uint32_t blocks, uint32_t cou
     return done;
 }
 
-/* The blocks of the MCUs of row my. */
+/* Finds the blocks of the MCUs of row my. */
 static uint32_t find_places(writer *w, const scan *s, uint32_t my, int guess[3], place places[MCU_BLOCKS_MAX])
 {
     const leat__tile_header *h = w->h;
@@ -447,7 +447,7 @@ static int bad_skeleton(leat_error *err, const char *what)
     return leat__fail(err, LEAT_EDATA, "tiled image: its file headers: %s", what);
 }
 
-/* The end of a scan or of a restart interval. */
+/* Ends the bits of a scan or of a restart interval. */
 static void end_bits(writer *w, const scan *s)
 {
     w->no_code |= !leat__scan_end_run(&w->queue, &w->run, &w->ac[s->ac[0]]);
@@ -495,8 +495,8 @@ static int put_scan(writer *w, const scan *s, leat_error *err)
 
 /* ---- restoring ---- */
 
-/* Canonical codes; false when there are more than fit. Files often have the tables of the file
- * before. */
+/* Builds canonical codes. False when there are more than fit. Keeps the table if it is the same as in the
+ * previous file, which is frequent. */
 static bool make_codes(huffman *t, const uint8_t *spec, size_t len)
 {
     const uint8_t *symbol = spec + 16;
@@ -517,7 +517,7 @@ static bool make_codes(huffman *t, const uint8_t *spec, size_t len)
     return t->defined = true;
 }
 
-/* A DHT segment may hold several tables. */
+/* Reads a DHT segment, which may contain several tables. */
 static bool read_huffman(writer *w, const segment *s)
 {
     const uint8_t *p = s->body, *end = s->body + s->body_len;
@@ -542,7 +542,7 @@ static bool read_frame(writer *w, const segment *s)
     return true;
 }
 
-/* Over a scan whose bytes are known to be those that put_scan would write. */
+/* Skips a scan whose bytes are known to equal those that put_scan would write. */
 static int pass_scan(writer *w, const scan *s, leat_error *err)
 {
     const leat__jpeg_coefs *f = w->usual;
@@ -617,7 +617,7 @@ static int check_restorable(const leat__tile_header *h, const leat__tile_tables 
     return 0;
 }
 
-/* Room for a row of tiles. */
+/* Makes room for a row of tiles. */
 static int fit_blocks(writer *w, leat_error *err)
 {
     size_t n = 0, at[LEAT__TILE_COMPONENTS] = {0};

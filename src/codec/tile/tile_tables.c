@@ -14,8 +14,8 @@
 
 enum {
     FIXED = 16,
-    MAP_BYTES = 2 * 36,   /* for 1..8 groups used, one context per group */
-    COMPRESSION_LEVEL = 5 /* 12 takes twice the time for 13 bytes of an image */
+    MAP_BYTES = 2 * 36,   /* for 1..8 used groups, one context per group */
+    COMPRESSION_LEVEL = 5 /* level 12 takes twice the time to save 13 bytes per image */
 };
 
 static uint32_t lengths_bytes(uint32_t table)
@@ -91,8 +91,8 @@ static uint32_t reverse_bits(uint32_t code, uint32_t length)
     return out;
 }
 
-/* Canonical codes: shorter first, equal lengths in order of the symbols; written with the
- * first bit lowest. The code is complete, so every entry gets filled. */
+/* Builds canonical codes: shorter first, equal lengths in the order of symbols; stored with the first bit
+ * lowest. The code is complete, so every entry is filled. */
 static void build_codes(leat__tile_tables *t)
 {
     memcpy(t->codes.context, t->lengths.context, sizeof t->codes.context);
@@ -146,7 +146,7 @@ int leat__tile_tables_open(leat__tile_tables **out, const void *blob, size_t len
     build_codes(t);
     LEAT_GO(rc, out, open_dictionary(t, bytes + before, dictionary, err));
     t->id = (uint32_t)leat__hash64(blob, len, 0);
-    if (t->id == 0) t->id = 1; /* 0 says: none needed */
+    if (t->id == 0) t->id = 1; /* 0 means that no tables are needed */
     *out = t;
     t = NULL;
 out:

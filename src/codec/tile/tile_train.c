@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Training of a pack's tables: counts the symbols of a sample of images, joins contexts that
- * are alike until LEAT__TILE_CONTEXTS are left, gives each an optimal code of limited length,
- * and makes a dictionary of the images' headers. One thread per trainer.
+ * Trains the tables of a pack: counts the symbols of a sample of images, merges similar contexts until
+ * LEAT__TILE_CONTEXTS are left, gives each an optimal code of limited length, and builds a dictionary from
+ * the images' headers. One thread per trainer.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 enum {
     CLASSES = 2 * 36,       /* luma or chroma x groups used x group */
-    DICTIONARY = 32 * 1024, /* hoped for; small samples get less */
+    DICTIONARY = 32 * 1024, /* target size; small samples get less */
     SKELETONS_MAX = 8 << 20
 };
 
@@ -23,8 +23,8 @@ struct leat__tile_trainer {
     uint32_t images;
     uint64_t pairs[2][LEAT__TILE_PAIRS];
     uint64_t bytes[CLASSES][256];
-    leat__buf skeletons; /* one after another */
-    leat__buf lengths;   /* size_t of each */
+    leat__buf skeletons; /* adjacent */
+    leat__buf lengths;   /* size_t per skeleton */
     leat__tile_pack_dsp dsp;
     leat__tile_parts parts;
 };
@@ -95,7 +95,7 @@ int leat__tile_trainer_add(leat__tile_trainer *t, const leat__jpeg_coefs *coefs,
         for (uint32_t tx = 0; tx < h.tiles_x; tx++) {
             leat__tile_shape shape;
             if (leat__tile_take_apart(&t->dsp, &t->parts, &h, coefs, tx, ty) != LEAT__TILE_KEPT_NONE)
-                return 0; /* counts of its other tiles do no harm */
+                return 0; /* the counts of its other tiles do no harm */
             leat__tile_shape_at(&h, tx, ty, &shape);
             count_tile(t, &shape);
         }
@@ -126,7 +126,7 @@ int leat__tile_trainer_join(leat__tile_trainer *t, const leat__tile_trainer *par
 
 typedef struct package {
     double weight;
-    uint16_t left, right; /* of the level before; left == LEAF: right is a symbol */
+    uint16_t left, right; /* in the previous level; left == LEAF: right is a symbol */
 } package;
 
 enum { LEAF = 0xffff, LIST_MAX = 512 };
@@ -138,7 +138,7 @@ static int by_weight(const void *a, const void *b)
     return (int)x->right - (int)y->right;
 }
 
-/* Adds one to the length of every symbol inside the package. */
+/* Adds one to the length of every symbol in the package. */
 static void count_leaves(const package (*level)[LIST_MAX], int l, uint32_t i, uint8_t *length)
 {
     const package *p = &level[l][i];
@@ -150,9 +150,9 @@ static void count_leaves(const package (*level)[LIST_MAX], int l, uint32_t i, ui
     count_leaves(level, l - 1, p->right, length);
 }
 
-/* Optimal lengths of at most LEAT__TILE_CODE_BITS: level after level, packages are pairs of
- * the level before merged with the symbols; the cheapest 2n - 2 of the last one tell how often
- * each symbol is used, and that is its length. */
+/* Computes optimal lengths of at most LEAT__TILE_CODE_BITS. In each level, packages are pairs of the previous
+ * level merged with the symbols. The cheapest 2n - 2 of the last level tell how often each symbol is used,
+ * which is its length. */
 static int code_lengths(const double *weight, uint32_t symbols, uint8_t *length)
 {
     package(*level)[LIST_MAX] = leat__alloc_array(LEAT__MEM_CODEC, LEAT__TILE_CODE_BITS, sizeof *level);
@@ -185,7 +185,7 @@ static int code_lengths(const double *weight, uint32_t symbols, uint8_t *length)
     return 0;
 }
 
-/* Symbols that the sample does not have must still have a code. */
+/* Computes code lengths. Symbols missing in the sample must have a code too. */
 static int code_lengths_of(const uint64_t *count, uint32_t symbols, uint8_t *length)
 {
     double weight[256], total = 0;
@@ -240,8 +240,8 @@ static void join_cheapest(clusters *k, leat__tile_trainer *t)
     losses_of(k, t, best_a);
 }
 
-/* Joins classes bottom up, always the two that cost the fewest bits. Adds the counts of a
- * cluster into its first class. */
+/* Joins classes bottom-up, always the two whose merge costs the fewest bits. Adds the counts of a cluster to
+ * its first class. */
 static void make_clusters(clusters *k, leat__tile_trainer *t)
 {
     for (uint32_t c = 0; c < CLASSES; c++) {
@@ -279,7 +279,7 @@ out:
     return rc;
 }
 
-/* Too few or too small headers make no dictionary: then there is none. */
+/* Builds the dictionary; returns 0 when there are too few or too small headers for one. */
 static size_t make_dictionary(leat__tile_trainer *t, uint8_t *dictionary)
 {
     size_t count = t->lengths.len / sizeof(size_t);
