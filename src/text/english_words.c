@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Splits words as spaCy does: characters are taken off both ends of a word until nothing matches or
- * the rest is a known contraction; the rest is split at icons.
+ * Splits words as spaCy does: removes characters from both ends of a word until nothing matches or the rest
+ * is a known contraction, then splits the rest at icons.
  */
 #include "text/english_words.h"
 
@@ -14,7 +14,7 @@
 #include "text/fold.h"
 #include "text/unicode.h"
 
-/* The words of each; "‘s" is one. */
+/* The words of each contraction; "‘s" is one. */
 static const char *const contraction[] = {
     "ai nt",      "are nt",     "can not",     "ca nt",       "ca nt ve",    "could nt",    "could nt ve",
     "could ve",   "dare nt",    "did nt",      "did nt ve",   "does nt",     "does nt ve",  "do nt",
@@ -40,7 +40,7 @@ static const char *const contraction[] = {
     "you ll",     "you ll ve",  "you re",      "you ve",      "‘s",
 };
 
-/* Taken off after a digit. One is two units: spaCy's list lacks a separator there. */
+/* Split off after a digit. One entry is two units: spaCy's list lacks a separator there. */
 static const char *const unit[] = {
     "km",  "km²", "km³",  "m",   "m²",   "m³", "dm",   "dm²",  "dm³", "cm",  "cm²", "cm³", "mm",
     "mm²", "mm³", "ha",   "µm",  "nm",   "yd", "in",   "ft",   "kg",  "g",   "mg",  "µg",  "t",
@@ -54,8 +54,8 @@ static const char *const unit[] = {
 
 static leat__contractions table;
 
-/* Bytes of a word that is 1 to LEAT__CONTRACTION_MAX long: loads that overlap, as memcpy() of a length that
- * the compiler does not know is a call. */
+/* Loads the bytes of a word of 1 to LEAT__CONTRACTION_MAX bytes. Uses overlapping loads, because memcpy() of
+ * a length that the compiler does not know is a call. */
 static inline void key_of(const uint8_t *p, size_t len, uint64_t *low, uint64_t *high)
 {
     *high = 0;
@@ -103,7 +103,7 @@ const leat__contractions *leat__english_contractions(void)
     return &table;
 }
 
-/* The contraction that the word is, or NULL. */
+/* Returns the contraction that the word is, or NULL. */
 static const leat__contraction *special(const uint8_t *p, size_t len)
 {
     uint64_t low, high;
@@ -142,7 +142,7 @@ static size_t prefix_of(const uint8_t *p, size_t s, size_t e)
     return bytes;
 }
 
-/* Length of the unit after the last digit, 0 without one. */
+/* Returns the length of the unit after the last digit, 0 without one. */
 static size_t unit_of(const uint8_t *p, size_t s, size_t e)
 {
     size_t n = 0;
@@ -155,7 +155,7 @@ static size_t unit_of(const uint8_t *p, size_t s, size_t e)
     return 0;
 }
 
-/* Bytes to take off the end; *is_unit when they may be several characters. */
+/* Returns how many bytes to remove from the end; *is_unit when they may be several characters. */
 static size_t suffix_of(const uint8_t *p, size_t s, size_t e, bool *is_unit)
 {
     uint32_t bytes;
@@ -202,7 +202,7 @@ static void put_inner(leat__word_list *list, const uint8_t *p, size_t s, size_t 
     leat__word_list_put(list, p + from, e - from);
 }
 
-/* Every character between s and e is a word. */
+/* Adds every character between s and e as a word. */
 static void put_chars(leat__word_list *list, const uint8_t *p, size_t s, size_t e)
 {
     uint32_t bytes;
@@ -212,7 +212,7 @@ static void put_chars(leat__word_list *list, const uint8_t *p, size_t s, size_t 
     }
 }
 
-/* True for a word of a to z and 0: nothing but a unit is taken off it. */
+/* True for a word of a to z and 0: only a unit can be split off. */
 static bool is_plain(const uint8_t *p, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -232,7 +232,7 @@ static void put_plain(leat__word_list *list, const uint8_t *p, size_t len)
     leat__word_list_put(list, p + len - after, after);
 }
 
-/* After a unit a digit is at the end, so that nothing more is taken off there. */
+/* Splits any word. Before a unit there is a digit, so nothing more is removed from the end after it. */
 static void put_word(leat__word_list *list, const uint8_t *p, size_t len)
 {
     size_t s = 0, e = len, unit_end = 0, last = 0;
@@ -273,7 +273,8 @@ void leat__english_split(leat__word_list *list, const uint8_t *text, size_t len)
     }
 }
 
-/* A number may contain a point or a comma, which otherwise are between words. */
+/* True for bytes that may be inside a word or number. A number may contain a point or a comma, which
+ * otherwise separate words. */
 static bool goes_on(uint8_t c)
 {
     return c >= 0x80 || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '.' ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Words of a simplified text (leat__fold_simplify) as the English tokenizer of spaCy 3.8 splits
- * it, which datatrove uses: contractions without their apostrophe, units after a number,
- * currencies, quotes and icons become words. Any thread.
+ * Splits a simplified text (leat__fold_simplify) into words like the English tokenizer of spaCy 3.8, which
+ * datatrove uses. Contractions without their apostrophe, units after a number, currencies, quotes and icons
+ * become words. Any thread.
  */
 #ifndef LEAT_TEXT_ENGLISH_WORDS_H
 #define LEAT_TEXT_ENGLISH_WORDS_H
@@ -15,13 +15,13 @@
 #define LEAT__CONTRACTION_MAX 10 /* bytes */
 #define LEAT__CONTRACTION_LOG 12
 
-/* A contraction: its bytes, zeros after them, and the words it is split into. */
+/* A contraction: its bytes, padded with zeros, and the words it is split into. */
 typedef struct leat__contraction {
     uint64_t low, high;
-    const char *parts; /* divided by blanks */
+    const char *parts; /* separated by blanks */
 } leat__contraction;
 
-/* A perfect hash: every contraction has a different slot. Entry 0 is equal to no word. */
+/* A perfect hash: every contraction has a different slot. Entry 0 matches no word. */
 typedef struct leat__contractions {
     uint64_t multiplier;
     uint8_t slot[1 << LEAT__CONTRACTION_LOG];
@@ -30,7 +30,7 @@ typedef struct leat__contractions {
 
 const leat__contractions *leat__english_contractions(void);
 
-/* The only contraction that may have these bytes. */
+/* Returns the only contraction that may have these bytes. */
 static inline const leat__contraction *leat__contraction_of(const leat__contractions *t, uint64_t low,
                                                             uint64_t high)
 {
@@ -42,8 +42,8 @@ void leat__english_put_parts(leat__word_list *list, const leat__contraction *c);
 /* Adds the words of a simplified text. */
 void leat__english_split(leat__word_list *list, const uint8_t *text, size_t len);
 
-/* Simplifies and adds the words from `from` on, a digit or code point beyond ASCII being in [from, to).
- * Returns where it stopped: at or after `to`, between words. `temp` has room for LEAT__FOLD_GROWTH
+/* Simplifies the text and adds its words from `from` on; [from, to) contains a digit or a non-ASCII code
+ * point. Returns where it stopped: at or after `to`, between words. `temp` has room for LEAT__FOLD_GROWTH
  * times the rest of the text. */
 size_t leat__english_words(leat__word_list *list, const uint8_t *text, size_t len, size_t from, size_t to,
                            uint8_t *temp);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lower case and simplified text.
+ * Converts to lower case, and simplifies text: see fold.h.
  */
 #include "text/fold.h"
 
@@ -17,7 +17,7 @@
 typedef struct writer {
     uint8_t *out;
     size_t n;
-    bool blank; /* before the next character */
+    bool blank; /* write one before the next character */
 } writer;
 
 const leat__letter *leat__fold_of(uint32_t code)
@@ -36,7 +36,7 @@ static bool in_runs(const uint32_t (*run)[2], size_t n, uint32_t code)
     return lo < n && run[lo][0] <= code;
 }
 
-/* True when the first code point that counts, from `at` on in a direction, is a cased letter. */
+/* True when the nearest code point that is not ignored, from `at` in one direction, is a cased letter. */
 static bool cased_from(const uint8_t *text, size_t len, size_t at, bool back)
 {
     uint32_t n;
@@ -55,7 +55,7 @@ static bool cased_from(const uint8_t *text, size_t len, size_t at, bool back)
     }
 }
 
-/* The lower case of a code point; of a sigma at the end of a word the final form. */
+/* Returns the lower case of a code point; a sigma at the end of a word gets its final form. */
 static uint32_t lower_of(const uint8_t *text, size_t len, size_t at, uint32_t code, uint32_t bytes)
 {
     if (code == SIGMA)
@@ -124,7 +124,7 @@ static bool separates(uint32_t code)
     return code == '.' || code == ',' || code == 0x60c || code == 0x66b || (code >= 0x2396 && code <= 0x2398);
 }
 
-/* The end of the number at `at`: digits, once a separator and more digits. */
+/* Returns the end of the number at `at`: digits, and at most one separator with more digits. */
 static size_t number_end(const uint8_t *text, size_t len, size_t at)
 {
     uint32_t bytes, mark;

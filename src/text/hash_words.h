@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hashes of words and lines: folded 64 x 64-bit products. Static inline, so that each variant of
- * the kernels has its own copy; the same values everywhere.
+ * Hashes of words and lines: folded 64 x 64-bit products. Static inline, so that each variant of the
+ * kernels has its own copy; all give the same values.
  */
 #ifndef LEAT_TEXT_HASH_WORDS_H
 #define LEAT_TEXT_HASH_WORDS_H
@@ -23,33 +23,33 @@ static inline uint64_t leat__fold(uint64_t a, uint64_t b)
 }
 
 /* Ones, then 64 zeros. From byte 96 - n on, it is a mask of the first n of 64 bytes. A load from it needs no
- * branch, and lengths of words and lines cannot be predicted. Masks of words are within one cache line. */
+ * branch: the lengths of words and lines are unpredictable. Masks of words are within one cache line. */
 static const uint8_t leat__first_bytes[160] __attribute__((aligned(64))) = {
 #define LEAT_FF16 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255
     LEAT_FF16, LEAT_FF16, LEAT_FF16, LEAT_FF16, LEAT_FF16, LEAT_FF16,
 #undef LEAT_FF16
 };
 
-/* The mask of the first n bytes; n is 64 at most. */
+/* Returns the mask of the first n bytes; n is at most 64. */
 static inline const uint8_t *leat__mask_of(size_t n)
 {
     return leat__first_bytes + 96 - n;
 }
 
-/* Eight bytes at offset `at` of p, with zeros where the mask has them. */
+/* Returns eight bytes at offset `at` of p, with zeros where the mask has them. */
 static inline uint64_t leat__masked_u64(const uint8_t *p, const uint8_t *mask, size_t at)
 {
     return leat__load_u64(p + at) & leat__load_u64(mask + at);
 }
 
-/* Up to 16 bytes, given as two masked words. The length tells trailing zeros apart. It is not mixed with
- * bytes of the word: one of them could cancel it. */
+/* Hashes up to 16 bytes, given as two masked words. The length distinguishes trailing zeros. It is not mixed
+ * with the bytes of the word, which could cancel it. */
 static inline uint64_t leat__hash_short(uint64_t a, uint64_t b, size_t len)
 {
     return leat__fold(a ^ LEAT__HW0, b ^ LEAT__HW1) ^ (uint64_t)len << 32;
 }
 
-/* Any number of bytes; reads up to 64 bytes past the end. */
+/* Hashes any number of bytes; reads up to 64 bytes past the end. */
 static inline uint64_t leat__hash_run(const uint8_t *p, size_t n, uint64_t seed)
 {
     uint64_t a = seed ^ LEAT__HW2, b = LEAT__HW3, len = (uint64_t)n << 32;

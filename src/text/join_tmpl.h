@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Words for MinHash signatures: lower case, joined by single blanks. ASCII words are copied 16 bytes
- * at a time; others are left to the tables of fold.c and english_words.c. Included after scan_tmpl.h;
- * the including file defines letter_masks() and white_mask().
+ * Words for MinHash signatures: lower case, joined by single blanks. ASCII words are copied 16 bytes at a
+ * time; other words use the tables of fold.c and english_words.c. Included after scan_tmpl.h; the including
+ * file defines letter_masks() and white_mask().
  */
 #include "text/english_words.h"
 #include "text/fold.h"
 #include "text/minhash.h"
 
-enum { JOIN_WINDOW = 1024 }; /* bytes whose word bounds are held at once */
+enum { JOIN_WINDOW = 1024 }; /* bytes whose word boundaries are held at once */
 
-/* Bounds of words and bytes that need the tables. The bounds of a word may be in two windows. */
+/* Boundaries of words, and bytes that need the tables. The boundaries of a word may be in two windows. */
 typedef struct joining {
     uint32_t bounds[JOIN_WINDOW + 80];
     uint32_t odd[JOIN_WINDOW + 80];
     uint32_t bound_count, odd_count;
-    uint64_t last; /* bit 0: the byte before the block is between words */
+    uint64_t last; /* bit 0: the byte before the block is a separator */
 } joining;
 
-/* Keeps the begin of an unfinished word, and its first odd byte, for the next window. */
+/* Keeps the start of an unfinished word, and its first odd byte, for the next window. */
 INLINE void keep_open_word(joining *j, uint32_t o)
 {
     uint32_t open = j->bound_count & 1, odd_count = j->odd_count;
@@ -31,7 +31,8 @@ INLINE void keep_open_word(joining *j, uint32_t o)
     j->odd_count = open && o < odd_count;
 }
 
-/* Scans the window at `base`; english: words of letters, all else ASCII but digits is between them. */
+/* Scans the window at `base`. english: words consist of letters; other ASCII characters except digits
+ * separate them. */
 INLINE void scan_window(joining *j, const uint8_t *text, size_t base, size_t len, const int english)
 {
     uint32_t *bounds = j->bounds + j->bound_count, *odd = j->odd + j->odd_count;
@@ -52,7 +53,7 @@ INLINE void scan_window(joining *j, const uint8_t *text, size_t base, size_t len
     j->odd[j->odd_count] = UINT32_MAX;
 }
 
-/* Bytes of a word in lower case: of letters only, or of any ASCII. */
+/* Converts the bytes of a word to lower case: of letters only, or of any ASCII. */
 INLINE uint64_t lower_ascii(uint64_t x, const int letters)
 {
     if (letters) return x | UINT64_C(0x2020202020202020);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reader of one line: a strict JSON parser (RFC 8259) that builds no tree. Strings are
- * skipped with the vector kernels of text_dsp.h, everything else byte by byte.
+ * Reads one line: a strict JSON parser (RFC 8259) that builds no tree. Strings are skipped with the vector
+ * kernels of text_dsp.h, everything else byte by byte.
  *
- * The line is followed by readable bytes, and the byte after it is a newline or a NUL, which no
- * valid token contains. So the parser need not check for the end inside a token.
+ * The line is followed by readable bytes, and the byte after it is a newline or a NUL, which no valid token
+ * contains. So the parser need not check for the end inside a token.
  */
 #include "text/jsonl.h"
 
@@ -39,7 +39,7 @@ static inline int hex_digit(uint8_t c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The value of four hexadecimal digits, or -1. */
+/* Returns the value of four hexadecimal digits, or -1. */
 static int hex4(const uint8_t *p)
 {
     int value = 0;
@@ -51,8 +51,8 @@ static int hex4(const uint8_t *p)
     return value;
 }
 
-/* s->p is after the opening quote; moves it past the closing one and returns the position of
- * that. */
+/* Skips a string: s->p is after the opening quote and moves past the closing one. Returns the position of the
+ * closing quote. */
 static const uint8_t *string(parser *s, bool *escaped)
 {
     *escaped = false;
@@ -117,7 +117,7 @@ static const uint8_t *string_into(parser *s, leat__jsonl_field *f, bool *escaped
         if (*s->p == '"') {
             f->into_len = (size_t)(d - f->into);
             *escaped =
-                f->into_len < (size_t)(s->p - from); /* every escape is longer than what it stands for */
+                f->into_len < (size_t)(s->p - from); /* every escape is longer than the text it encodes */
             return s->p++;
         }
         if (*s->p != '\\') return fail(s, "a control character in a string is not escaped");
@@ -160,7 +160,7 @@ static bool literal(parser *s, const char *word, size_t len)
     return true;
 }
 
-/* A number or a literal; also NaN and the infinities, as written by Python. */
+/* Skips a number or a literal; also NaN and the infinities, as Python writes them. */
 static bool plain(parser *s)
 {
     switch (*s->p) {
@@ -260,7 +260,7 @@ size_t leat__jsonl_take(const leat__jsonl_field *f, uint8_t *dst, uint64_t *lone
     return f->into_len;
 }
 
-/* Reads a value of digits alone. False for other numbers, and above 64 bits. */
+/* Reads a value of only digits. False for other numbers, and above 64 bits. */
 static bool whole_number(const uint8_t *p, size_t len, uint64_t *value)
 {
     *value = 0;
@@ -277,10 +277,10 @@ double leat__jsonl_number(const leat__jsonl_field *f, int32_t *rest)
     const bool minus = f->raw[0] == '-';
     uint64_t whole;
     *rest = 0;
-    /* in a line, a byte that no number has follows */
+    /* strtod stops: the byte after the value is not part of a number */
     if (!whole_number(f->raw + minus, f->raw_len - minus, &whole)) return strtod((const char *)f->raw, NULL);
     const double value = (double)whole;
-    const uint64_t rounded = value < 0x1p64 ? (uint64_t)value : 0; /* 2^64 as 64 bits */
+    const uint64_t rounded = value < 0x1p64 ? (uint64_t)value : 0; /* 2^64 does not fit 64 bits */
     *rest = (int32_t)(int64_t)(whole - rounded);
     if (minus) *rest = -*rest;
     return minus ? -value : value;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One line of a JSONL file: the whole line is checked as a JSON object, and a few of its
- * top-level fields are found. Values are views of the line. No allocation, any thread.
+ * Reads one line of a JSONL file: checks that the whole line is a JSON object, and finds a few of its
+ * top-level fields. Values are views of the line. No allocation, any thread.
  */
 #ifndef LEAT_TEXT_JSONL_H
 #define LEAT_TEXT_JSONL_H
@@ -24,17 +24,17 @@ typedef enum leat__jsonl_kind {
 typedef struct leat__jsonl_field {
     const char *name; /* in: the key to look for, as UTF-8 */
     size_t name_len;
-    const uint8_t *raw; /* out: the value, for strings without the quotes */
+    const uint8_t *raw; /* out: the value; of a string, without the quotes */
     size_t raw_len;
     leat__jsonl_kind kind; /* of the last value with this key */
     bool escaped;          /* the string has backslashes */
-    /* The member in the line, from the quote of its key to the end of its value. */
+    /* The member in the line, from the opening quote of its key to the end of its value. */
     const uint8_t *member;
     size_t member_len;
-    /* in, may be NULL: memory of the length of the line and LEAT__TEXT_PAD, for the text of a string. */
+    /* in, may be NULL: memory for the text of a string, as long as the line plus LEAT__TEXT_PAD. */
     uint8_t *into;
     size_t into_len;          /* out: its length */
-    uint64_t lone_surrogates; /* out: in this text */
+    uint64_t lone_surrogates; /* out: number of unpaired surrogates in the text */
 } leat__jsonl_field;
 
 /* Reads a line (without its newline) and fills the fields. Returns NULL, or an error text with
@@ -46,11 +46,12 @@ const char *leat__jsonl_read(const uint8_t *line, size_t len, leat__jsonl_field 
  * its length. An unpaired surrogate becomes U+FFFD and is counted. */
 size_t leat__jsonl_text(const leat__jsonl_field *field, uint8_t *dst, uint64_t *lone_surrogates);
 
-/* The same for a field that was read with `into`, which has the text already; `dst` is `into` or for fields
- * without it. */
+/* Returns the length of the text of a string value. A field read with `into` already has the text there; for
+ * others, writes the text to `dst` like leat__jsonl_text. */
 size_t leat__jsonl_take(const leat__jsonl_field *field, uint8_t *dst, uint64_t *lone_surrogates);
 
-/* The value of a field of kind NUMBER. *rest: what an integer of up to 64 bits has more than the double. */
+/* Returns the value of a field of kind NUMBER. *rest: the difference of an integer of up to 64 bits from the
+ * double. */
 double leat__jsonl_number(const leat__jsonl_field *field, int32_t *rest);
 /* True when a field is a number that has an order: also Infinity, but not NaN. */
 bool leat__jsonl_ordered(const leat__jsonl_field *field);

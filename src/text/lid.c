@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inference: the mean of the rows of words and n-grams, then the layer of the loss. Sums are taken
- * in fastText's order and in float, so that labels of near ties agree.
+ * Inference: the mean of the rows of words and n-grams, then the layer of the loss. Sums are in float and
+ * in fastText's order, so that near ties give the same labels.
  */
 #include "text/lid.h"
 
@@ -16,7 +16,7 @@
 #define END_OF_LINE "</s>"
 #define PREFIX "__label__"
 
-/* A node of the tree to look at, and the logarithm of its probability. */
+/* A node of the tree to visit, and the logarithm of its probability. */
 typedef struct leat__lid_step {
     int32_t node;
     float score;
@@ -59,7 +59,7 @@ static inline float norm_of(const leat__lid_matrix *x, uint64_t row)
     return x->norm_codes ? x->norms[x->norm_codes[row]] : 1;
 }
 
-/* The centroid of part k, and its columns. */
+/* Returns the centroid of part k, and its number of columns. */
 static inline const float *centroid(const leat__lid_matrix *x, uint64_t row, uint32_t k, uint32_t *n)
 {
     uint8_t code = x->codes[row * x->parts + k];
@@ -102,7 +102,7 @@ static float dot_row(const leat__lid_matrix *x, const float *hidden, uint64_t ro
     return d * norm_of(x, row);
 }
 
-/* Adds the row of an n-gram, unless the model was pruned of it. */
+/* Adds the row of an n-gram, unless it was pruned from the model. */
 static void add_ngram(sum *s, uint32_t hash)
 {
     const leat__lid *m = s->m;
@@ -131,7 +131,7 @@ static bool is_continuation(uint8_t c)
     return (c & 0xc0) == 0x80;
 }
 
-/* A word of the text and what the dictionary has for it. */
+/* A word of the text and its entry in the dictionary. */
 typedef struct token {
     const uint8_t *text;
     size_t len;
@@ -150,7 +150,7 @@ static int64_t find_word(const leat__lid *m, const uint8_t *text, size_t len, ui
     return -1;
 }
 
-/* The next word at *at; after the last the end of the line, then false. */
+/* Reads the next word at *at. After the last word comes the end of the line, then false. */
 static bool next_token(const leat__lid *m, const uint8_t *text, size_t len, size_t *at, token *t)
 {
     static const uint8_t end[] = END_OF_LINE;
@@ -176,7 +176,7 @@ static bool next_token(const leat__lid *m, const uint8_t *text, size_t len, size
     return true;
 }
 
-/* Byte i of the word between < and >. */
+/* Returns byte i of the word, which is framed by < and >. */
 static inline uint8_t framed(const token *t, size_t i)
 {
     return i == 0 ? '<' : i <= t->len ? t->text[i - 1] : '>';
@@ -209,7 +209,7 @@ static void add_words(sum *s, const uint8_t *text, size_t len)
     }
 }
 
-/* The n-grams that begin with the oldest of `count` hashes in the ring. */
+/* Adds the n-grams that begin with the oldest of `count` hashes in the ring. */
 static void add_from(sum *s, const int32_t *ring, uint32_t first, uint32_t count)
 {
     uint64_t h = (uint64_t)ring[first % LEAT__LID_NGRAMS_MAX];
@@ -219,7 +219,7 @@ static void add_from(sum *s, const int32_t *ring, uint32_t first, uint32_t count
     }
 }
 
-/* Adds the n-grams of words; fastText's order is by first word. */
+/* Adds the n-grams of words, in fastText's order: by first word. */
 static void add_word_ngrams(sum *s, const uint8_t *text, size_t len)
 {
     int32_t ring[LEAT__LID_NGRAMS_MAX];
@@ -239,13 +239,13 @@ static void add_word_ngrams(sum *s, const uint8_t *text, size_t len)
 
 /* ---- losses ---- */
 
-/* fastText's logarithm; its predictions are exp of this. */
+/* fastText's logarithm; its predictions are exp() of this. */
 static float log_of(float x)
 {
     return (float)log((double)x + 1e-5);
 }
 
-/* fastText reads its sigmoid from a table of 512 steps. */
+/* fastText's sigmoid, which is a table of 512 steps. */
 static float sigmoid(float x)
 {
     if (!(x >= -8)) return 0;
@@ -266,7 +266,7 @@ static void softmax(float *v, uint32_t n)
     for (uint32_t i = 0; i < n; i++) v[i] /= z;
 }
 
-/* The label with the largest value; the last of equal ones, as fastText's heap keeps it. */
+/* Returns the label with the largest value; among equal ones the last, like fastText's heap. */
 static int best_of(const leat__lid *m, leat__lid_work *w, float *score)
 {
     int best = -1;
@@ -281,7 +281,7 @@ static int best_of(const leat__lid *m, leat__lid_work *w, float *score)
     return best;
 }
 
-/* Searches the tree, the left branch first; branches below the best leaf are not entered. */
+/* Searches the tree, left branches first; branches below the best leaf so far are skipped. */
 static int best_leaf(const leat__lid *m, leat__lid_work *w, float *score)
 {
     const float least = log_of(0);

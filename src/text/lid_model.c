@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reader of fastText's binary format, versions 11 and 12, little-endian without padding:
+ * Reads fastText's binary format, versions 11 and 12, little-endian without padding:
  *
  *   header      magic, version
  *   settings    12 x i32 (dim, ws, epoch, minCount, neg, wordNgrams, loss, model, bucket, minn,
@@ -29,7 +29,7 @@
 
 #define MAGIC 793712314
 #define PREFIX "__label__"
-#define ENTRY_BYTES 10 /* least size of an entry: NUL, count, type */
+#define ENTRY_BYTES 10 /* minimum size of an entry: NUL, count, type */
 #define COUNT_MAX INT64_C(1000000000000)
 
 enum { MODEL_SUPERVISED = 3 };
@@ -48,7 +48,7 @@ static int damaged(const reader *r, const char *what)
     return LEAT_EDATA;
 }
 
-/* The next n bytes, or NULL and an error. */
+/* Returns the next n bytes, or NULL and an error. */
 static const char *take(reader *r, uint64_t n)
 {
     if (n > r->len - r->at) {
@@ -84,8 +84,8 @@ static int take_byte(reader *r, uint8_t *v)
     return 0;
 }
 
-/* The next n floats. They are moved to an aligned address: up to 3 bytes before them, which were
- * read already, are overwritten. */
+/* Reads the next n floats. They are moved to an aligned address; this overwrites up to 3 bytes before them,
+ * which were already read. */
 static int take_floats(reader *r, uint64_t n, const float **v)
 {
     if (n > (r->len - r->at) / sizeof(float)) return damaged(r, "the file is truncated");
@@ -110,7 +110,7 @@ static int read_settings(reader *r, leat__lid *m, uint32_t *dim)
     if (!take(r, sizeof(double))) return LEAT_EDATA;
     if (v[MODEL] != MODEL_SUPERVISED)
         return leat__fail(r->err, LEAT_EDATA, "%s: a model of word vectors has no labels", r->name);
-    if (version == 11) v[MAXN] = 0; /* such models have no n-grams of characters */
+    if (version == 11) v[MAXN] = 0; /* such models have no character n-grams */
     if (v[DIM] <= 0) return damaged(r, "the dimension is not positive");
     if (v[LOSS] < LEAT__LID_HS || v[LOSS] > LEAT__LID_OVA) return damaged(r, "an unknown loss");
     if (v[BUCKET] < 0 || v[MINN] < 0 || v[MAXN] < 0) return damaged(r, "a setting is negative");
@@ -136,7 +136,7 @@ static void *zeros(const reader *r, leat__lid *m, uint64_t n, size_t size)
     return p;
 }
 
-/* Adds entry i to the table; of equal entries the last counts. */
+/* Adds entry i to the table; the last of equal entries counts. */
 static void enter(leat__lid *m, uint32_t i)
 {
     uint32_t h = LEAT__LID_HASH;
@@ -190,7 +190,7 @@ static int read_pruned(reader *r, leat__lid *m, uint64_t n)
     return 0;
 }
 
-/* The tree of a hierarchical softmax: labels are sorted, the most frequent first. */
+/* Builds the tree of a hierarchical softmax. Labels are sorted, the most frequent first. */
 static int build_tree(const reader *r, leat__lid *m, const int64_t *label_counts)
 {
     int64_t n = m->labels, leaf = n - 1, node = n, total = 2 * n - 1;
@@ -204,7 +204,7 @@ static int build_tree(const reader *r, leat__lid *m, const int64_t *label_counts
     for (int64_t i = n; i < total && rc == 0; i++) {
         int64_t least[2];
         for (int k = 0; k < 2; k++) {
-            bool inner = node < i; /* an inner node is there to take */
+            bool inner = node < i; /* an inner node is available */
             if (leaf >= 0 && (!inner || count[leaf] < count[node])) least[k] = leaf--;
             else least[k] = node++;
         }

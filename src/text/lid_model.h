@@ -12,7 +12,7 @@
 #include "text/lid.h"
 
 #define LEAT__LID_CENTROIDS 256 /* per part of a quantised row */
-#define LEAT__LID_NGRAMS_MAX 64 /* most words or characters of an n-gram */
+#define LEAT__LID_NGRAMS_MAX 64 /* maximum words or characters of an n-gram */
 
 typedef enum leat__lid_loss {
     LEAT__LID_HS = 1, /* hierarchical softmax */
@@ -26,7 +26,7 @@ typedef struct leat__lid_matrix {
     uint64_t rows;
     uint32_t cols;
     const float *dense;
-    uint32_t parts, part, last; /* parts of a row, columns of one, columns of the last */
+    uint32_t parts, part, last; /* parts per row, columns per part, columns of the last part */
     const uint8_t *codes;       /* rows * parts */
     const float *centroids;
     const uint8_t *norm_codes; /* NULL = rows are not scaled */
@@ -45,7 +45,7 @@ typedef struct leat__lid_kept {
 
 struct leat__lid {
     char *data;
-    uint64_t bytes; /* of memory */
+    uint64_t bytes; /* of memory in use */
     uint32_t words, labels;
     uint32_t bucket;
     uint32_t minn, maxn;  /* length of character n-grams; maxn 0 = none */
@@ -56,7 +56,7 @@ struct leat__lid {
     uint32_t slot_mask;
     bool pruned;
     leat__lid_kept *kept;
-    uint32_t kept_mask;   /* 0 = none was kept */
+    uint32_t kept_mask;   /* 0 = none */
     leat__lid_node *tree; /* 2 * labels - 1 nodes, the root last */
     leat__lid_matrix input, output;
 };

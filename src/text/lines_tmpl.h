@@ -30,8 +30,8 @@ INLINE void intern_end(leat__scorer *s, const interning *t)
     s->intern.base = t->base + t->next;
 }
 
-/* The number of this key; new ones count from 0. Known and new keys take the same path without a
- * branch: it could not be predicted, and a misprediction costs more than the work. */
+/* Returns the number of this key; new keys are numbered from 0. Known and new keys take the same path without
+ * a branch, which would be unpredictable: a misprediction costs more than the work. */
 INLINE uint32_t intern_put(interning *t, uint64_t hash, uint64_t key)
 {
     for (uint32_t i = (uint32_t)hash & t->mask;; i = (i + 1) & t->mask) {
@@ -47,7 +47,7 @@ INLINE uint32_t intern_put(interning *t, uint64_t hash, uint64_t key)
     }
 }
 
-/* 1 when the key was seen before. */
+/* Returns 1 when the key was seen before. */
 INLINE uint32_t intern_again(interning *t, uint64_t key)
 {
     uint32_t before = t->next;
@@ -66,7 +66,7 @@ INLINE int ends_in_dots(const uint8_t *from, const uint8_t *end)
     return ENDS(from, end, "...") || ENDS(from, end, "\xe2\x80\xa6");
 }
 
-/* The end of [from, end) after removing citations: [12], [edit], [citation needed]. */
+/* Returns the end of [from, end) without citations: [12], [edit], [citation needed]. */
 static const uint8_t *before_citations(const uint8_t *from, const uint8_t *end)
 {
     while (end > from && end[-1] == ']') {
@@ -80,7 +80,7 @@ static const uint8_t *before_citations(const uint8_t *from, const uint8_t *end)
     return end;
 }
 
-/* True when the line ends in "..." after removing its citations. */
+/* True when the line, without its citations, ends in "...". */
 static int dots_and_citations(const uint8_t *from, const uint8_t *end)
 {
     for (int i = 0; i < 3; i++) {
@@ -127,7 +127,7 @@ static void careful_line(leat__scorer *s, uint32_t end, uint32_t w0, uint32_t w1
     }
 }
 
-/* Length of a line break of str.splitlines() at p, or 0. */
+/* Returns the length of a line break of str.splitlines() at p, or 0. */
 static uint32_t break_at(const uint8_t *p)
 {
     uint32_t len = 1;
@@ -140,8 +140,8 @@ static uint32_t break_at(const uint8_t *p)
     return is & LEAT__UNI_BREAK ? len : 0;
 }
 
-/* Sentence ends in the line [from, to), with the same rules as block_masks() and scan_unicode();
- * the end of the line counts as white space, whatever character breaks it. */
+/* Counts sentence ends in the line [from, to), with the same rules as block_masks() and scan_unicode(). The
+ * end of the line counts as white space, whatever character breaks it. */
 static uint32_t sentences_in(const leat__scorer *s, uint32_t from, uint32_t to)
 {
     uint32_t n = 0, len;
@@ -192,14 +192,14 @@ static void careful_lines(leat__scorer *s)
     if (from < len) careful_line(s, len, w0, s->word_count, sentences_in(s, from, len), &next_hit);
 }
 
-/* Classes of the last byte of a line: bit 0 one of . ? ! " ', bit 1 the same without ', bit 2 . ?
- * !, bit 3 may be one of NeMo's longer ellipses. */
+/* Classes of the last byte of a line. Bit 0: one of . ? ! " '. Bit 1: the same without '. Bit 2: . ? !. Bit
+ * 3: may end one of NeMo's longer ellipses. */
 static const uint8_t line_end[256] = {
     ['.'] = 7, ['?'] = 7,  ['!'] = 7,  ['"'] = 3, ['\''] = 1, [']'] = 8,
     [')'] = 8, [0xa6] = 8, [0xbb] = 8, ['e'] = 8, ['E'] = 8,
 };
 
-/* NeMo's other endings of an unfinished line. */
+/* True for NeMo's other endings of an unfinished line. */
 static int nemo_ellipsis(const leat__scorer *s, const uint8_t *a, const uint8_t *z)
 {
     if (ENDS(a, z, "[...]") || ENDS(a, z, "(...)") || ENDS(a, z, "[\xe2\x80\xa6]") || ENDS(a, z, "-\xc2\xbb"))
@@ -215,7 +215,7 @@ typedef struct line_counts {
     uint32_t citation;
 } line_counts;
 
-/* Counts the line that line feed i ends, which has words. */
+/* Counts the line that ends at line feed i. It must have words. */
 INLINE void plain_line(const leat__scorer *s, line_counts *c, interning *t, uint32_t i)
 {
     uint32_t from = i ? s->newline[i - 1] + 1 : 0, to = s->newline[i];
@@ -250,7 +250,7 @@ INLINE void plain_line(const leat__scorer *s, line_counts *c, interning *t, uint
         c->bullets += a[1] == 0x80 && a[2] == 0xa2;
     }
     if (RARE((is & 8) | ((last >> 48) == 0x2e2e)) && !dots) c->nemo_dots += (uint32_t)nemo_ellipsis(s, a, z);
-    /* a bracket among the last three bytes: perhaps a citation */
+    /* a bracket in the last three bytes: possibly a citation */
     uint64_t b = (last >> 40) ^ 0x5d5d5d;
     c->citation |= ((b - 0x010101) & ~b & 0x808080) != 0;
     uint32_t ends = sentences + (sentences == 0);
@@ -262,12 +262,12 @@ INLINE void plain_line(const leat__scorer *s, line_counts *c, interning *t, uint
     c->paper_sentences += ends & (0u - paper);
 }
 
-/* Lines, whose hashes are left in s->key. */
+/* Counts the lines, and leaves their hashes in s->key. */
 static NOINLINE void line_pass(leat__scorer *s)
 {
     leat__counts *k = &s->counts;
     uint32_t len = k->bytes, n = 0, from = 0, w0 = 0, *line = s->u1;
-    /* Gopher's parts between line feeds: empty first and last ones count */
+    /* Gopher's parts between line feeds: empty ones at the start and end count */
     uint32_t edges = (len > 0 && s->text[0] == '\n') + (len > 0 && s->text[len - 1] == '\n');
     uint32_t blank = 0, blank_again = 0, blank_chars = 0;
     interning t = intern_begin(s, s->newline_count + 2);
@@ -291,7 +291,7 @@ static NOINLINE void line_pass(leat__scorer *s)
     line_counts c = {0};
     for (uint32_t i = 0; i < n; i++) plain_line(s, &c, &t, line[i]);
     intern_end(s, &t);
-    if (len == 0) edges = 1;                           /* the one part of an empty text is empty */
+    if (len == 0) edges = 1;                           /* an empty text has one empty part */
     if (len > 0 && s->newline_count == len) edges = 2; /* only line feeds: two empty parts */
     k->lines = n;
     k->line_chars = c.chars;
@@ -333,7 +333,7 @@ INLINE void paragraph(const leat__scorer *s, paragraph_counts *c, interning *t, 
     c->chars += chars;
 }
 
-/* re.split("\n{2,}", text.strip()) */
+/* Counts the parts of re.split("\n{2,}", text.strip()). */
 static void gopher_paragraphs(leat__scorer *s, paragraph_counts *c)
 {
     const uint32_t *nl = s->newline;
@@ -361,7 +361,7 @@ static NOINLINE void paragraph_pass(leat__scorer *s)
     leat__counts *k = &s->counts;
     const uint32_t *nl = s->newline;
     uint32_t len = k->bytes, from = 0, next_hit = 0, boilerplate = 0, triple = 0;
-    uint64_t hash = LEAT__HW1; /* of its lines */
+    uint64_t hash = LEAT__HW1; /* of the paragraph's lines */
     paragraph_counts c = {0};
     interning t = intern_begin(s, s->newline_count + 2);
     for (uint32_t i = 0; i <= s->newline_count; i++) { /* text.split("\n\n") */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shingles, hashes and permutations of other tools.
+ * Shingles, hashes and permutations of datatrove and datasketch.
  */
 #include "text/minhash.h"
 
@@ -16,7 +16,7 @@
 #include "text/text_dsp.h"
 #include "text/unicode.h"
 
-#define BYTES_MAX (UINT32_C(1) << 29) /* of a text: offsets after folding fit 32 bits */
+#define BYTES_MAX (UINT32_C(1) << 29) /* limit of a text: offsets after folding fit 32 bits */
 
 /* ---- Permutations: draws of numpy.random.RandomState(1).randint ---- */
 
@@ -52,7 +52,7 @@ static uint32_t twister_next(twister *t)
     return y ^ y >> 18;
 }
 
-/* A number from low up to, but without, 2^61 - 1. Too large ones are drawn again. */
+/* Draws a number from low up to, but not including, 2^61 - 1. Too large ones are drawn again. */
 static uint64_t draw(twister *t, uint64_t low)
 {
     for (;;) {
@@ -84,7 +84,7 @@ static void permute(const leat__minhasher *m, const leat__permute_dsp *dsp, cons
 
 /* ---- Shingles ---- */
 
-/* Where each character of the joined words begins. Returns their number. */
+/* Finds the start of each character of the joined words. Returns their number. */
 static uint32_t find_chars(leat__minhasher *m, size_t len)
 {
     uint32_t n = 0, bytes;
@@ -96,7 +96,8 @@ static uint32_t find_chars(leat__minhasher *m, size_t len)
     return n;
 }
 
-/* Words or characters of the text: m->start, with one more at the end. Returns their number. */
+/* Finds the words or characters of the text: m->start, with one more entry at the end. Returns their
+ * number. */
 static uint32_t find_units(leat__minhasher *m, size_t len)
 {
     const leat__text_dsp *dsp = leat__text_dsp_now();
@@ -106,7 +107,7 @@ static uint32_t find_units(leat__minhasher *m, size_t len)
     return find_chars(m, m->start[words] - 1);
 }
 
-/* Hashes of the n shingles from number `first` on. */
+/* Hashes n shingles, starting with number `first`. */
 static void hash_shingles(const leat__minhasher *m, const leat__permute_dsp *dsp, uint32_t first, uint32_t n,
                           uint32_t width, uint64_t *hash)
 {
@@ -163,8 +164,8 @@ void leat__minhasher_reset(leat__minhasher *m)
     memset(m, 0, sizeof *m);
 }
 
-/* The text; folded; its words, with a blank after each; their starts. A word takes two bytes of
- * the text, but a contraction of three may be three words. */
+/* Memory for the text; the folded text; its words, with a blank after each; their starts. A word takes two
+ * bytes of the text, but a contraction of three bytes may be three words. */
 uint64_t leat__minhasher_need(uint64_t bytes)
 {
     return (1 + LEAT__FOLD_GROWTH + (LEAT__FOLD_GROWTH + 1) + 4) * bytes + 5 * LEAT__TEXT_PAD;

@@ -42,11 +42,11 @@ int leat__minhasher_init(leat__minhasher *m, uint32_t family, uint32_t words, ui
 void leat__minhasher_reset(leat__minhasher *m);
 int leat__minhasher_reserve(leat__minhasher *m, size_t bytes, leat_error *err) LEAT_MUST_CHECK;
 uint64_t leat__minhasher_need(uint64_t bytes);
-/* m->count values of m->text[0, len). Returns the number of shingles; without any, nothing is
+/* Writes m->count values of m->text[0, len). Returns the number of shingles; without any, nothing is
  * written. */
 uint32_t leat__minhasher_sign(leat__minhasher *m, size_t len, uint64_t *values);
 
-/* As leat__sketch_band and leat__sketch_bytes. */
+/* Like leat__sketch_band and leat__sketch_bytes. */
 uint64_t leat__minhash_band(const uint64_t *values, uint32_t rows);
 void leat__minhash_bytes(const uint64_t *values, uint32_t k, uint8_t *out);
 

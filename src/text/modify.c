@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The steps: each reads a text and appends the changed one to a buffer.
+ * The modifiers: each reads a text and appends the changed text to a buffer.
  */
 #include "text/modify.h"
 
@@ -50,7 +50,7 @@ static void newlines(reader r, leat__buf *out)
     }
 }
 
-/* Curly and angle quotes become straight ones. */
+/* Replaces curly and angle quotes by straight ones. */
 static void quotes(reader r, leat__buf *out)
 {
     while (r.p < r.end) {
@@ -64,7 +64,7 @@ static void quotes(reader r, leat__buf *out)
     }
 }
 
-/* The Windows-1252 byte for this code point, or -1. */
+/* Returns the Windows-1252 byte for this code point, or -1. */
 static int byte_of(uint32_t code)
 {
     static const uint16_t high[32] = {0x20ac, 0x81,   0x201a, 0x192,  0x201e, 0x2026, 0x2020, 0x2021,
@@ -125,7 +125,8 @@ static void compatible(reader r, leat__buf *out)
     }
 }
 
-/* True for what a URL may have; beyond ASCII everything but white space, punctuation and symbols. */
+/* True for a character that a URL may contain; beyond ASCII, everything except white space, punctuation and
+ * symbols. */
 static bool in_url(const uint8_t *p, uint32_t *bytes)
 {
     uint32_t code = leat__utf8_decode(p, bytes);
@@ -133,7 +134,7 @@ static bool in_url(const uint8_t *p, uint32_t *bytes)
     return !(leat__unicode_of(code) & LEAT__UNI_MARK);
 }
 
-/* Length of a URL at p; 0 when there is none. */
+/* Returns the length of a URL at p; 0 when there is none. */
 static size_t url_length(const uint8_t *p, const uint8_t *end)
 {
     static const char *const begins[] = {"http://", "https://", "ftp://", "www."};
@@ -166,7 +167,7 @@ static void urls(reader r, leat__buf *out)
     }
 }
 
-/* Bytes of the letter or digit at p, of any script; 0 when there is none. */
+/* Returns the bytes of the letter or digit at p, of any script; 0 when there is none. */
 static uint32_t letter_at(const uint8_t *p, const uint8_t *end)
 {
     uint32_t n = 1;
@@ -175,7 +176,7 @@ static uint32_t letter_at(const uint8_t *p, const uint8_t *end)
     return leat__unicode_of(leat__utf8_decode(p, &n)) & (LEAT__UNI_ALPHA | LEAT__UNI_DIGIT) ? n : 0;
 }
 
-/* Length of an e-mail address that begins at p; 0 when there is none. */
+/* Returns the length of an e-mail address that begins at p; 0 when there is none. */
 static size_t email_length(const uint8_t *text, const uint8_t *p, const uint8_t *end)
 {
     size_t n = 0, label = 0, last_label = 0;
@@ -205,7 +206,7 @@ static size_t email_length(const uint8_t *text, const uint8_t *p, const uint8_t 
     return dot && last_label >= 2 && letters ? at : 0;
 }
 
-/* Length of a dotted IPv4 address; 0 when there is none. */
+/* Returns the length of a dotted IPv4 address; 0 when there is none. */
 static size_t ip_length(const uint8_t *text, const uint8_t *p, const uint8_t *end)
 {
     size_t n = 0;
@@ -224,11 +225,11 @@ static size_t ip_length(const uint8_t *text, const uint8_t *p, const uint8_t *en
     return more || (p + n < end && is_alnum(p[n])) ? 0 : n;
 }
 
-/* Groups of digits. */
+/* A number as groups of digits. */
 typedef struct number {
     bool plus, bracket;
     unsigned groups, digits, size[8];
-    uint8_t separator; /* between groups; 0 = different ones */
+    uint8_t separator; /* between groups; 0 = not always the same */
     size_t end;
 } number;
 
@@ -237,8 +238,8 @@ static bool is_separator(uint8_t c)
     return c == ' ' || c == '.' || c == '-';
 }
 
-/* Reads the separator of two groups: one character, or brackets around one of the first two groups. Returns
- * where the next group begins, 0 when none follows. */
+/* Reads the separator between two groups: one character, or brackets around one of the first two groups.
+ * Returns where the next group begins, 0 when none follows. */
 static size_t next_group(const uint8_t *p, const uint8_t *end, size_t at, bool *inside, number *n)
 {
     uint8_t found = 0;
@@ -275,14 +276,15 @@ static bool read_number(const uint8_t *p, const uint8_t *end, number *n)
     }
 }
 
-/* With a country: 8 to 15 digits, 11 of countries 1 and 7, the only ones of one digit. */
+/* True for a number with a country code: 8 to 15 digits; 11 for countries 1 and 7, the only one-digit
+ * codes. */
 static bool is_international(const uint8_t *p, const number *n)
 {
     if (p[1] == '1' || p[1] == '7') return n->digits == 11;
     return p[1] != '0' && n->size[0] > 1 && n->digits >= 8 && n->digits <= 15;
 }
 
-/* 3-3-4 digits, perhaps after a 1; the area begins with 2 to 9. */
+/* True for 3-3-4 digits, possibly after a 1; the area code begins with 2 to 9. */
 static bool is_american(const uint8_t *p, const number *n)
 {
     const unsigned one = n->groups == 4, *g = n->size + one;
@@ -292,8 +294,8 @@ static bool is_american(const uint8_t *p, const number *n)
     return g[0] == 3 && g[1] == 3 && g[2] == 4 && *area >= '2';
 }
 
-/* Two to five groups with one separator and 9 to 12 digits; the first begins with 0 and has 2 to 5 digits. A
- * group after it is not a year of a date. */
+/* True for two to five groups with one kind of separator and 9 to 12 digits; the first begins with 0 and has
+ * 2 to 5 digits. Dates are excluded: two digits, two digits, and a year. */
 static bool is_national(const uint8_t *p, const number *n)
 {
     const unsigned *g = n->size;
@@ -302,7 +304,7 @@ static bool is_national(const uint8_t *p, const number *n)
            n->digits >= 9 && n->digits <= 12 && (n->separator || n->bracket) && !date;
 }
 
-/* Length of a telephone number, or 0. docs/text.md has the rule. */
+/* Returns the length of a telephone number, or 0. docs/text.md has the rule. */
 static size_t phone_length(const uint8_t *text, const uint8_t *p, const uint8_t *end)
 {
     number n;
@@ -318,7 +320,7 @@ static size_t phone_length(const uint8_t *text, const uint8_t *p, const uint8_t 
 
 typedef size_t (*finder)(const uint8_t *text, const uint8_t *p, const uint8_t *end);
 
-/* What is found does not begin inside a word or after a dot. */
+/* Replaces all matches, except those that begin inside a word or after a dot. */
 static void replace_all(reader r, leat__buf *out, finder find, const char *with)
 {
     const uint8_t *text = r.p;

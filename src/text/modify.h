@@ -19,13 +19,13 @@ typedef struct leat__modifiers {
     leat__buf work; /* second buffer of a step */
 } leat__modifiers;
 
-/* "newlines,quotes": LEAT_EINVAL names an unknown modifier. NULL or "" is none. */
+/* Parses names such as "newlines,quotes": LEAT_EINVAL names an unknown modifier. NULL or "" means none. */
 int leat__modifiers_init(leat__modifiers *m, const char *names, leat_error *err) LEAT_MUST_CHECK;
 void leat__modifiers_reset(leat__modifiers *m);
 /* Modifies the valid UTF-8 in `text`; *changed is true when anything changed. */
 int leat__modifiers_run(leat__modifiers *m, leat__buf *text, bool *changed, leat_error *err) LEAT_MUST_CHECK;
 
-/* The i-th modifier; false past the last. */
+/* Returns the i-th modifier; false past the last. */
 bool leat__modifier_at(unsigned i, const char **name, const char **help);
 
 #endif

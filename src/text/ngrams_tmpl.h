@@ -7,7 +7,7 @@
  */
 
 #ifndef HAS_KEEP_PLACES
-/* Of the 2-grams, those whose byte of the filter is "seen again". */
+/* Keeps the 2-grams whose byte of the filter is "seen again". */
 INLINE uint32_t keep_pairs(const leat__scorer *s, uint32_t pairs, uint32_t shift)
 {
     const uint64_t *hash = s->word_hash;
@@ -21,7 +21,7 @@ INLINE uint32_t keep_pairs(const leat__scorer *s, uint32_t pairs, uint32_t shift
     return count;
 }
 
-/* Of the m places s->u1 with the numbers s->u2, those whose successor is also present. */
+/* Of the m places s->u1 with the numbers s->u2, keeps those whose next place is also present. */
 INLINE uint32_t keep_next(const leat__scorer *s, uint32_t m)
 {
     uint32_t *at = s->u1, *id = s->u2, count = 0;
@@ -33,8 +33,8 @@ INLINE uint32_t keep_next(const leat__scorer *s, uint32_t m)
     return count;
 }
 
-/* Of the places s->u3 with the numbers s->u4, those whose n-gram occurs again, to s->u1 and s->u2. The first
- * that occurs more often than *most is the new one. */
+/* Of the places s->u3 with the numbers s->u4, copies those whose n-gram occurs more than once to s->u1 and
+ * s->u2. Updates *most and *most_at with the first n-gram that occurs more often than *most. */
 INLINE uint32_t keep_repeated(const leat__scorer *s, uint32_t count, uint32_t *most, uint32_t *most_at)
 {
     const uint32_t *id = s->u4, *occurs = s->u5;
@@ -53,8 +53,8 @@ INLINE uint32_t keep_repeated(const leat__scorer *s, uint32_t count, uint32_t *m
 }
 #endif
 
-/* The places where a 2-gram may occur twice: a byte filter ("seen", "seen again") discards most
- * of them before the exact table. Keys go to s->key, places to s->u3. */
+/* Finds the places where a 2-gram may occur twice: a byte filter ("seen", "seen again") discards most of them
+ * before the exact table. Keys go to s->key, places to s->u3. */
 static NOINLINE uint32_t pair_candidates(leat__scorer *s)
 {
     uint32_t n = s->word_count, log = n < 64 ? 9 : 35 - (uint32_t)__builtin_clz(n), shift = 64 - log;
@@ -67,7 +67,7 @@ static NOINLINE uint32_t pair_candidates(leat__scorer *s)
     return keep_pairs(s, n - 1, shift);
 }
 
-/* The places of n-grams both of whose (n-1)-grams repeat, of m places that do. */
+/* Of the m places whose (n-1)-gram repeats, finds those whose next one repeats too. */
 static NOINLINE uint32_t next_candidates(leat__scorer *s, uint32_t m)
 {
     s->u1[m] = UINT32_MAX;
@@ -75,8 +75,8 @@ static NOINLINE uint32_t next_candidates(leat__scorer *s, uint32_t m)
     return keep_next(s, m);
 }
 
-/* Characters in repeated n-grams. datatrove skips n words after a repeat and counts no blanks;
- * NeMo counts every later occurrence, overlaps once, with blanks. */
+/* Counts the characters in repeated n-grams. datatrove skips n words after a repeat and counts no blanks.
+ * NeMo counts every later occurrence with blanks, and overlaps once. */
 static NOINLINE void repeated_chars(leat__scorer *s, uint32_t n, uint32_t m, uint32_t ids,
                                     uint32_t *datatrove, uint32_t *nemo)
 {
@@ -108,7 +108,7 @@ static NOINLINE void ngram_pass(leat__scorer *s)
         uint32_t count = n == 2 ? pair_candidates(s) : next_candidates(s, m);
         if (count == 0) {
             if (n > 4) break;
-            top[n - 2] = before[n] + n - 1; /* all occur once: the first */
+            top[n - 2] = before[n] + n - 1; /* every n-gram occurs once: takes the first */
             m = 0;
             continue;
         }

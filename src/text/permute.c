@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The arithmetic of MinHash signatures in plain C, and the choice of the variant.
+ * The arithmetic of MinHash signatures in plain C, and the selection of the variant.
  */
 #include "text/permute.h"
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The arithmetic of MinHash signatures for vectors. The including file defines V, the type of a
- * vector, VECTORS, how many permutations are held in registers at once, and operations on V.
+ * The arithmetic of MinHash signatures for vectors. The including file defines V, the type of a vector,
+ * VECTORS, the number of vectors of permutations held in registers at once, and operations on V.
  *
  * `prime` avoids the last step of the modulo, s >= P ? s - P : s. It adds 8 to every product first. A
  * product that would need that step then overflows its 61 bits and gives a value below 16. If the least
- * value is below 16, which has a chance of 2^-57 per shingle, plain C computes all of them again.
- * The others are 8 too large.
+ * value is below 16, which has a probability of 2^-57 per shingle, plain C computes all of them again. The
+ * other values are 8 too large.
  *
- * Most values are not computed: with 64 bits of a hash as two halves, two additions of products of doubles
- * give its value as a fraction of 2^61. A number is added that leaves room for 16 bits behind the point; they
- * are the last 16 bits of the sum. Roundings change them by less than 4, in any direction of rounding, which
- * is added. A value can only be the least if its 16 bits are at most 8 above those of the least so far.
+ * Most values are not computed. With the 64 bits of a hash as two halves, two fused multiply-adds of
+ * doubles give its value as a fraction of 2^61. A constant is added that leaves room for 16 bits after the
+ * binary point; they are the last 16 bits of the sum. Rounding changes them by less than 4 in either
+ * direction, and 4 is added. A value can only be the least if its 16 bits are at most 8 above those of the
+ * least so far.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -28,7 +29,7 @@
 #define GROUP (VECTORS * LANES64)
 #define MARKS (GROUP / 8)
 #define MARK_BITS (ROWS == 2 ? UINT32_C(0x55555555) : UINT32_C(0x11111111))
-#define FRACTION_BITS ((double)(UINT64_C(3) << 35)) /* a sum of this size ends with 16 bits of a fraction */
+#define FRACTION_BITS ((double)(UINT64_C(3) << 35)) /* a sum of this size ends with 16 fraction bits */
 #define SLACK 4
 #ifndef FIRST
 #define FIRST 64
@@ -41,11 +42,11 @@ INLINE V fold61(V v)
     return add64(and_(v, all64(LEAT__PERMUTE_PRIME)), shift_right61(v));
 }
 
-/* Least values of VECTORS vectors of permutations, with 8 added. */
+/* Finds the least values of VECTORS vectors of permutations, with 8 added. */
 INLINE void least_prime(const uint64_t *a, const uint64_t *b, const uint64_t *hash, uint32_t n, uint64_t *out)
 {
     V factor[VECTORS], high[VECTORS], plus[VECTORS], least[VECTORS];
-    /* unrolled, so that they are registers */
+    /* unrolled, so that the arrays are in registers */
 #pragma GCC unroll 8
     for (uint32_t j = 0; j < VECTORS; j++) {
         factor[j] = load(a + j * LANES64);
@@ -74,7 +75,7 @@ static __attribute__((noinline)) uint64_t least_exactly(uint64_t a, uint64_t b, 
     return least;
 }
 
-/* Lowers `values` by all of the hashes. */
+/* Updates `values` with all of the hashes. */
 INLINE void lower_all(const uint64_t *a, const uint64_t *b, const uint64_t *hash, uint32_t n,
                       uint64_t *values)
 {
@@ -87,7 +88,7 @@ INLINE void lower_all(const uint64_t *a, const uint64_t *b, const uint64_t *hash
     }
 }
 
-/* What `mark_small` needs of GROUP permutations. */
+/* Constants of GROUP permutations for `mark_small`. */
 typedef struct fractions {
     double factor[GROUP], factor_high[GROUP], plus[GROUP];
     uint64_t limit[GROUP];
@@ -105,7 +106,7 @@ static void fractions_of(fractions *f, const uint64_t *a, const uint64_t *b)
     }
 }
 
-/* Limits for the 16 bits of a fraction, which have 0x8000 added. False if one is above a quarter of the
+/* Computes limits for the 16 fraction bits, which have 0x8000 added. False if one is above a quarter of the
  * range: too many values would be below it. */
 INLINE bool find_limits(fractions *f, const uint64_t *values)
 {
@@ -151,7 +152,7 @@ INLINE uint64_t find_marks(const uint32_t *mark)
     return found;
 }
 
-/* Lowers `values` by those that are marked. Few marks have two bits. */
+/* Updates `values` with the marked ones. Few marks have two bits. */
 INLINE void lower_marked(const uint32_t *mark, uint32_t count, const uint64_t *a, const uint64_t *b,
                          const uint64_t *hash, uint64_t *values)
 {
@@ -168,8 +169,8 @@ INLINE void lower_marked(const uint32_t *mark, uint32_t count, const uint64_t *a
     }
 }
 
-/* GROUP permutations. The first hashes are computed in full. Then only values that may be below the least so
- * far are, about as many in each doubling of the hashes as there are permutations. */
+/* Handles GROUP permutations. The first hashes are computed in full, then only values that may be below the
+ * least so far. In each doubling of the hashes, these are about as many as there are permutations. */
 static void prime_group(const uint64_t *a, const uint64_t *b, const uint64_t *hash, const double *low,
                         const double *high, uint32_t n, uint64_t *values)
 {
@@ -268,7 +269,7 @@ typedef struct sha1_lanes {
 #define NEXT_WORD                                                                                            \
     w[i & 15] = rotate(xor_(xor_(w[(i + 13) & 15], w[(i + 8) & 15]), xor_(w[(i + 2) & 15], w[i & 15])), 1);
 
-/* Adds one block of all lanes. */
+/* Processes one block of all lanes. */
 static __attribute__((noinline)) void sha1_block(sha1_lanes *s)
 {
     V w[16], a = load(s->state[0]), b = load(s->state[1]), c = load(s->state[2]), d = load(s->state[3]),
@@ -303,7 +304,7 @@ static __attribute__((noinline)) void sha1_block(sha1_lanes *s)
     store(s->state[4], add32(e, load(s->state[4])));
 }
 
-/* Block `block` of the padded text, as big-endian words of a lane. */
+/* Stores block `block` of the padded text as big-endian words of a lane. */
 INLINE void sha1_words(sha1_lanes *s, uint32_t lane, const uint8_t *text, uint32_t len, uint32_t block,
                        uint32_t blocks)
 {
@@ -317,7 +318,7 @@ INLINE void sha1_words(sha1_lanes *s, uint32_t lane, const uint8_t *text, uint32
     if (block + 1 == blocks) s->word[15][lane] = len << 3;
 }
 
-/* Texts of the same number of blocks. */
+/* Hashes texts with the same number of blocks. */
 static void sha1_group(const uint8_t *const *text, const uint32_t *len, uint32_t n, uint32_t blocks,
                        uint64_t *out)
 {
@@ -334,7 +335,7 @@ static void sha1_group(const uint8_t *const *text, const uint32_t *len, uint32_t
     for (uint32_t lane = 0; lane < n; lane++) out[lane] = __builtin_bswap32(s.state[0][lane]);
 }
 
-/* Texts wait until LANES32 of them have the same number of blocks, 1 or 2; longer ones do not wait. */
+/* Texts wait until LANES32 of them have the same number of blocks, 1 or 2. Longer texts do not wait. */
 static void sha1(const uint8_t *const *text, const uint32_t *len, uint32_t n, uint64_t *out)
 {
     const uint8_t *waiting[2][LANES32];
@@ -378,7 +379,7 @@ INLINE uint64_t xxh_round(uint64_t acc, uint64_t word)
     return turn(acc + word * XXH_P2, 31) * XXH_P1;
 }
 
-/* Texts of 32 bytes and more. */
+/* Hashes the stripes of a text of 32 bytes or more. */
 INLINE uint64_t xxh_stripes(const uint8_t **p, const uint8_t *end)
 {
     uint64_t a = XXH_P1 + XXH_P2, b = XXH_P2, c = 0, d = 0 - XXH_P1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of scores, rules and profiles, and the judging of documents. To add a score or a
- * profile, add a row.
+ * The tables of scores, rules and profiles, and the evaluation of documents. To add a score or a profile,
+ * add a row.
  */
 #include "text/rule.h"
 
@@ -16,7 +16,7 @@ enum { ITSELF = -1, NOT_NEWLINES = -2 };
 #define REST LEAT__SCORE_REST
 #define EMPTY1 LEAT__SCORE_ONE_IF_EMPTY
 
-/* One row per score; it becomes an enumeration and a table. */
+/* One row per score; expanded to an enumeration and a table. */
 #define SCORES(X)                                                                                            \
     X(words, "words between white space", words, ITSELF, 0, 0)                                               \
     X(plain_words, "words that are not all symbols", plain_words, ITSELF, 0, 0)                              \
@@ -318,7 +318,7 @@ int leat__rule_set_profile(leat__rule_set *set, const char *names, leat_error *e
     return 0;
 }
 
-/* "words.min=20" */
+/* Applies one change such as "words.min=20". */
 static int change(leat__rule_set *set, const char *text, leat_error *err)
 {
     const char *dot = strchr(text, '.'), *eq = dot ? strchr(dot, '=') : NULL;

@@ -2,8 +2,8 @@
  *
  * Scores and rules. A score is a count or a ratio of two counts. A rule is a score and a bound;
  * a document that violates it is dropped. A profile is a named table of rules with the source
- * of its thresholds. Tables are constant; a rule set belongs to its owner and does not change
- * while documents are judged.
+ * of its thresholds. Tables are constant; a rule set belongs to its owner and must not change while
+ * documents are evaluated.
  */
 #ifndef LEAT_TEXT_RULE_H
 #define LEAT_TEXT_RULE_H
@@ -29,10 +29,10 @@ enum {
 
 extern const leat__score leat__scores[];
 extern const unsigned leat__score_total;
-/* The two scores that follow need a language model (text/lid.h). */
+/* The next two scores need a language model (text/lid.h). */
 extern const unsigned leat__score_lang, leat__score_lang_match;
 
-/* Index of the score of this name, -1 when there is none. */
+/* Returns the index of the score of this name, or -1. */
 int leat__score_find(const char *name, size_t len);
 double leat__score_value(unsigned score, const leat__counts *c);
 
@@ -62,7 +62,7 @@ static inline bool leat__rule_keeps(const leat__rule *r, double score)
 }
 
 const char *leat__bound_name(unsigned bound); /* "min", "max", "above", "below" */
-/* "words.min", the name used by overrides and reports, into `out`; returns out. */
+/* Writes the name used by overrides and reports, such as "words.min", to `out`; returns out. */
 char *leat__rule_name(const leat__rule *r, char *out, size_t size);
 
 #define LEAT__RULES_MAX 192
@@ -74,23 +74,22 @@ typedef struct leat__rule_set {
 
 /* Adds the rules of profiles: "gopher@paper", or several names with commas. */
 int leat__rule_set_profile(leat__rule_set *set, const char *names, leat_error *err) LEAT_MUST_CHECK;
-/* Changes thresholds: "words.min=20,short_lines_ratio.max=off". Adds a rule that no profile
- * has. */
+/* Changes thresholds: "words.min=20,short_lines_ratio.max=off". Adds rules that no profile has. */
 int leat__rule_set_change(leat__rule_set *set, const char *changes, leat_error *err) LEAT_MUST_CHECK;
-/* Adds a rule, or changes it as leat__rule_set_change does. */
+/* Adds a rule, or changes it like leat__rule_set_change. */
 int leat__rule_set_add(leat__rule_set *set, unsigned score, leat__bound bound, double threshold,
                        leat_error *err) LEAT_MUST_CHECK;
 /* True when a rule needs a language model. */
 bool leat__rule_set_lang(const leat__rule_set *set);
-/* The first rule that the document violates, or -1; `failed` (may be NULL) gets one byte per
- * rule, 1 for every violated one. */
+/* Returns the first rule that the document violates, or -1; `failed` (may be NULL) gets one byte per rule, 1
+ * for every violated one. */
 int leat__rule_set_judge(const leat__rule_set *set, const leat__counts *c, uint8_t *failed);
 
 typedef struct leat__profile {
     const char *name;
     const char *source; /* source of the thresholds */
 } leat__profile;
-/* The i-th profile; false past the last. */
+/* Returns the i-th profile; false past the last. */
 bool leat__profile_at(unsigned i, leat__profile *profile);
 
 #endif

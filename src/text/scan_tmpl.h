@@ -28,15 +28,15 @@ INLINE uint32_t bits_of(uint64_t m)
     return (uint32_t)__builtin_popcountll(m);
 }
 
-/* 64 if m is 0, which __builtin_ctzll does not allow: for stores that are overwritten. */
+/* Returns 64 if m is 0, which __builtin_ctzll does not allow: for stores that are overwritten later. */
 INLINE uint32_t lowest_or_64(uint64_t m)
 {
     return m ? (uint32_t)__builtin_ctzll(m) : 64;
 }
 
 #ifndef HAS_PUT_BITS
-/* Appends the positions of the set bits. The first `always` are stored without a branch on their
- * number: the array has room for them, and for 64 at least. */
+/* Appends the positions of the set bits. The first `always` are stored without a branch on the number of
+ * bits: the array has room for them, and for at least 64. */
 INLINE uint32_t *put_bits(uint32_t *out, uint64_t m, uint32_t base, const int always)
 {
     uint32_t *end = out + bits_of(m);
@@ -57,7 +57,7 @@ INLINE uint32_t *put_bits(uint32_t *out, uint64_t m, uint32_t base, const int al
 }
 #endif
 
-/* x + y + *carry, and the carry out of it. */
+/* Returns x + y + *carry, and the new carry. */
 INLINE uint64_t add_carry(uint64_t x, uint64_t y, uint64_t *carry)
 {
     unsigned long long sum, all;
@@ -73,7 +73,7 @@ INLINE uint32_t continuations_before(const leat__scorer *s, uint32_t at)
     return s->continuations[at >> 6] + bits_of(below);
 }
 
-/* Code points in [from, to). */
+/* Returns the number of code points in [from, to). */
 INLINE uint32_t chars_in(const leat__scorer *s, uint32_t from, uint32_t to)
 {
     if (!s->nonascii) return to - from;
@@ -138,7 +138,7 @@ INLINE void scan_unicode(leat__scorer *s, scan *c, const uint8_t *p, uint32_t bl
     c->symbols += n_symbols;
 }
 
-/* Characters of the words that end at the bits of m and consist only of symbols. */
+/* Counts the characters of the words that end at the bits of m and consist only of symbols. */
 static NOINLINE uint64_t scan_symbol_words(const leat__scorer *s, const uint32_t *bounds, uint64_t edges,
                                            uint64_t m, uint32_t base)
 {
@@ -156,7 +156,7 @@ INLINE void scan_newlines(scan *c, uint64_t newline, uint64_t starts, uint64_t e
 {
     uint32_t n = bits_of(newline), i = 0;
     uint64_t m = newline;
-    /* always stores two, without a branch on the count: the arrays have space for them */
+    /* always stores two, without a branch on the count: the arrays have room for them */
     for (; i < 2 || RARE(m); m &= m - 1, i++) {
         uint64_t below = (m & (~m + 1)) - 1;
         c->newline[i] = base + lowest_or_64(m);
@@ -212,7 +212,7 @@ INLINE void scan_block(leat__scorer *s, scan *c, const uint8_t *p, uint32_t bloc
     c->last_white = m.white >> 63;
     c->words += bits_of(starts);
     c->sentences += bits_of(ends);
-    /* adding a letter bit to the word's sequence of ones carries out past its end */
+    /* adding a letter bit to the word's run of ones carries out past its end */
     uint64_t inside = ~m.white;
     uint64_t alpha = add_carry(inside, letters & inside, &c->alpha_carry);
     uint64_t other = add_carry(inside, plain & inside, &c->plain_carry);
@@ -265,7 +265,7 @@ static void scan_text(leat__scorer *s, size_t len)
     k->newlines = s->newline_count;
 }
 
-/* How many entries the arrays need: an upper bound of words, line feeds and candidates. */
+/* Computes how many entries the arrays need: an upper bound of words, line feeds and candidates. */
 static void measure_text(const uint8_t *text, size_t len, leat__text_size *size)
 {
     *size = (leat__text_size){0};
@@ -274,7 +274,7 @@ static void measure_text(const uint8_t *text, size_t len, leat__text_size *size)
     for (; i + 64 <= len; i += 64) {
         masks m;
         block_masks(text + i, &m);
-        /* white space beyond ASCII and controls may cut words */
+        /* white space beyond ASCII and controls may split words */
         uint64_t cuts = (m.nonascii & ~m.follow) | (m.control & ~m.white);
         size->words += bits_of(~m.white & (m.white << 1 | last)) + bits_of(cuts);
         size->newlines += bits_of(m.newline);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory of a scorer. All arrays are in one block, each shifted by a multiple of 704 bytes:
- * arrays at the same offset of a page share cache sets, which cost 15 to 20 % of the speed. Small
- * texts get room for the worst case; for large texts the arrays are sized by the content.
+ * The memory of a scorer. All arrays are in one block, each shifted by a multiple of 704 bytes: arrays at
+ * the same offset of a page compete for cache sets, which cost 15 to 20 % of the speed. Small texts get
+ * room for the worst case; for large texts the arrays are sized by the content.
  */
 #include "text/score.h"
 
@@ -100,8 +100,8 @@ uint64_t leat__scorer_need(uint64_t bytes)
            BEFORE + 2 * LEAT__TEXT_PAD;
 }
 
-/* What earlier texts left in the slots is recognised by its value. New ones are not written, so that those
- * of small texts take no memory until they are used. */
+/* Makes the slots of the interning table. Slots of earlier texts are recognised by their value. New ones are
+ * not written, so those of small texts take no memory until they are used. */
 static int make_slots(leat__scorer *s, uint64_t slots, leat_error *err)
 {
     leat__intern *t = &s->intern;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The counts of one document; every rule's score is computed from them. One pass finds words,
- * lines and rare patterns; repeated lines, paragraphs and n-grams are counted from those. Words
- * are maximal sequences without white space (Python's str.split). A scorer belongs to one thread;
- * it allocates only when a document is larger than all before it.
+ * The counts of one document, from which the scores of all rules are computed. One pass finds words, lines
+ * and rare patterns; repeated lines, paragraphs and n-grams are counted from those. Words are maximal
+ * sequences without white space (Python's str.split). A scorer belongs to one thread; it allocates only
+ * when a document is larger than all before it.
  */
 #ifndef LEAT_TEXT_SCORE_H
 #define LEAT_TEXT_SCORE_H
@@ -18,7 +18,7 @@
 /* Largest document; positions are 32 bits. */
 #define LEAT__TEXT_MAX (UINT32_C(1) << 31)
 
-/* name, meaning. The order is that of the counts in output. */
+/* name, meaning. The order is also that of the output. */
 #define LEAT_TEXT_COUNTS(X)                                                                                  \
     X(bytes, "bytes of UTF-8")                                                                               \
     X(chars, "code points")                                                                                  \
@@ -98,8 +98,8 @@ typedef struct leat__counts {
 #define LEAT_TEXT_FIELD(name, help) uint32_t name;
     LEAT_TEXT_COUNTS(LEAT_TEXT_FIELD)
 #undef LEAT_TEXT_FIELD
-    /* Not counts: set by the caller after a run when it has a language model; otherwise 0. */
-    uint32_t lang_match; /* 1 = the language is a wanted one */
+    /* Not counts: set by the caller after a run if it has a language model; else 0. */
+    uint32_t lang_match; /* 1 = the language is one of those wanted */
     float lang_score;    /* probability of the language */
     const char *lang;    /* its label, "" = none */
     uint32_t lang_label; /* the number of the label */
@@ -122,8 +122,8 @@ typedef struct leat__text_size {
     uint64_t words, newlines, candidates;
 } leat__text_size;
 
-/* Numbers for 64-bit keys: equal keys get equal small numbers. Slots of earlier uses are
- * recognised by their value, so nothing is cleared between uses. */
+/* Assigns small numbers to 64-bit keys; equal keys get equal numbers. Slots of earlier uses are recognised by
+ * their value, so nothing is cleared between uses. */
 typedef struct leat__intern {
     uint32_t *slot;
     uint64_t *key;
@@ -133,8 +133,8 @@ typedef struct leat__intern {
 
 typedef struct leat__scorer {
     leat__counts counts;
-    uint8_t *text; /* the document is written here; 64 bytes before and PAD after are
-                    * reserved */
+    uint8_t *text; /* the document is written here; 64 bytes before it and LEAT__TEXT_PAD after it are
+                      reserved */
     uint64_t text_capacity;
     /* Arrays of the templates; each has room for a few extra entries. */
     uint32_t *bounds; /* starts and ends of words */
@@ -142,12 +142,12 @@ typedef struct leat__scorer {
     uint32_t *before; /* before[i]: characters in words before word i */
     uint32_t *newline, *newline_words, *newline_sentences;
     uint32_t *candidate;     /* positions that may begin a rare pattern */
-    uint64_t *continuation;  /* bit per byte: not the first of its code point */
-    uint32_t *continuations; /* how many before each 64 bytes */
+    uint64_t *continuation;  /* one bit per byte: not the first of its code point */
+    uint32_t *continuations; /* number of such bytes before each 64 bytes */
     uint32_t *u1, *u2, *u3, *u4, *u5;
     uint64_t *key;
     uint8_t *seen, *filter;
-    uint32_t *hit; /* positions of patterns and what they are */
+    uint32_t *hit; /* positions of patterns, and their kinds */
     uint8_t *hit_kind;
     leat__intern intern;
     uint32_t word_count, newline_count, candidate_count, hit_count;

@@ -5,8 +5,8 @@
  * blank_leads(), char_starts(), high_bytes() and spread_words().
  */
 
-/* Lowercases ASCII capitals in a word of letters and digits: sets bit 5 of every ASCII byte,
- * which letters and digits have or get. */
+/* Converts ASCII capitals in a word of letters and digits to lower case: sets bit 5 of every ASCII byte.
+ * Digits and lower case letters already have it. */
 INLINE uint64_t lower8(uint64_t a)
 {
     return a | ((~a & UINT64_C(0x8080808080808080)) >> 2);
@@ -17,7 +17,7 @@ INLINE uint64_t key_block(const uint8_t *p, uint64_t h)
     return leat__fold(lower8(leat__load_u64(p)) ^ LEAT__HW0 ^ h, lower8(leat__load_u64(p + 8)) ^ LEAT__HW1);
 }
 
-/* The last 1 to 16 bytes of a word of `len` bytes. */
+/* Hashes the last 1 to 16 bytes of a word of `len` bytes. */
 INLINE uint64_t key_end(const uint8_t *p, uint32_t left, uint32_t len, uint64_t h)
 {
     const uint8_t *mask = leat__mask_of(left);
@@ -34,7 +34,7 @@ static inline uint64_t word_key(const uint8_t *p, uint32_t len)
     return key_end(p, left, len, h);
 }
 
-/* The key of a word without its case, beyond ASCII too: that of the folded word. */
+/* Returns the key of a word without case, also beyond ASCII: that of the folded word. */
 static NOINLINE uint64_t folded_key(const uint8_t *p, uint32_t len)
 {
     uint8_t part[16 + 8];
@@ -52,9 +52,7 @@ static NOINLINE uint64_t folded_key(const uint8_t *p, uint32_t len)
     return key_end(part, held, all, h);
 }
 
-/* Corrects the keys of the words that have letters with case beyond ASCII, at the `count` places in
- * s->shingle.
- */
+/* Corrects the keys of the words with cased letters beyond ASCII, at the `count` places in s->shingle. */
 static NOINLINE void fold_words(leat__sketcher *s, uint32_t count)
 {
     const uint32_t *b = s->bounds;
@@ -73,8 +71,8 @@ INLINE void word_keys(leat__sketcher *s, uint32_t words)
 }
 #endif
 
-/* Writes the bounds of sequences of letters and digits to s->bounds; returns their number. Writes the places
- * of letters beyond ASCII that fold_words() changes to s->shingle. */
+/* Writes the boundaries of sequences of letters and digits to s->bounds; returns their number. Writes the
+ * places of non-ASCII letters that fold_words() changes to s->shingle. */
 static uint32_t split_words(leat__sketcher *s, size_t len, uint32_t *cased)
 {
     uint32_t *bounds = s->bounds;
@@ -113,7 +111,7 @@ INLINE uint64_t finish(uint64_t x)
 }
 
 #ifndef HAS_SHINGLES_OF_5
-/* Pairs are shared: three products each. */
+/* Pairs are shared: three products per shingle. */
 INLINE void shingles_of_5(const uint64_t *w, uint32_t count, uint64_t *out)
 {
     uint64_t p0 = w[0] * LEAT__HW0 + w[1], p1 = w[1] * LEAT__HW0 + w[2];
@@ -126,7 +124,7 @@ INLINE void shingles_of_5(const uint64_t *w, uint32_t count, uint64_t *out)
 }
 #endif
 
-/* n consecutive words; a shorter text is one shingle. */
+/* Hashes n consecutive words; a shorter text is one shingle. */
 static uint32_t word_shingles(leat__sketcher *s, uint32_t words)
 {
     const uint64_t *w = s->word_hash;
@@ -148,7 +146,7 @@ static uint32_t word_shingles(leat__sketcher *s, uint32_t words)
 /* ---- shingles of characters ---- */
 
 #ifndef HAS_KEEP_BYTES
-/* Appends the bytes of the block whose bits are set. 64 bytes past both ends are read and written. */
+/* Appends the bytes of the block whose bits are set. Up to 64 bytes past both ends are read and written. */
 INLINE uint8_t *keep_bytes(uint8_t *out, const uint8_t *block, uint64_t keep)
 {
     while (keep) {
@@ -161,8 +159,8 @@ INLINE uint8_t *keep_bytes(uint8_t *out, const uint8_t *block, uint64_t keep)
 }
 #endif
 
-/* Bits of the bytes of white space beyond ASCII; *over has those of a character that ends in the next block.
- */
+/* Returns the bits of the bytes of white space beyond ASCII; *over has those of a character that ends in the
+ * next block. */
 static NOINLINE uint64_t wide_blanks(const uint8_t *p, uint64_t leads, uint64_t *over)
 {
     uint64_t white = *over;
@@ -177,8 +175,8 @@ static NOINLINE uint64_t wide_blanks(const uint8_t *p, uint64_t leads, uint64_t 
     return white;
 }
 
-/* Writes the text to s->folded: each sequence of white space becomes one blank, none at the ends; ASCII
- * capitals become lower case. Returns its length. */
+/* Writes the text to s->folded with ASCII capitals in lower case. Each sequence of white space becomes one
+ * blank, none at the ends. Returns the length. */
 static uint32_t fold_text(leat__sketcher *s, size_t len, uint64_t *nonascii)
 {
     uint8_t block[128] = {0};
@@ -212,16 +210,16 @@ static uint32_t fold_text(leat__sketcher *s, size_t len, uint64_t *nonascii)
 
 /* Eight 64-bit numbers, as vectors of the instruction set. */
 typedef uint64_t lanes __attribute__((vector_size(LANE_BYTES)));
-/* The same anywhere in memory. memcpy() of 64 bytes takes smaller vectors, and a load waits for two stores.
- */
+/* The same, unaligned in memory. memcpy() of 64 bytes uses smaller vectors, so that a load waits for two
+ * stores. */
 typedef uint64_t lanes_at __attribute__((vector_size(LANE_BYTES), aligned(8), may_alias));
 #define EIGHT (64 / LANE_BYTES)
 #define EACH(i) _Pragma("GCC unroll 4") for (int i = 0; i < EIGHT; i++)
 
 #define TURN(x, r) ((x) << (r) | (x) >> (-(r)&63))
 
-/* The words at eight characters, mixed. The word at a character is it and the seven after it, each shifted by
- * 8 bits more. Of ASCII, these are 8 bytes of s->folded; of wide texts, s->shingle has them. */
+/* Mixes the words at eight characters. The word at a character consists of it and the next seven, each
+ * shifted by 8 bits more. For ASCII, these are 8 bytes of s->folded; for wide texts, s->shingle has them. */
 INLINE void mix_words(const leat__sketcher *s, const bool wide, uint32_t at, uint32_t shift, lanes *out)
 {
     lanes w[EIGHT];
@@ -244,9 +242,9 @@ INLINE void finish_windows(lanes *sum, uint64_t *out)
     }
 }
 
-/* Writes hashes of the windows of `width` characters at `count` consecutive characters to s->shingle, eight
- * at once: the arrays have room for 32 more. Each word of a window is mixed, turned by 21 bits more than the
- * one before it, and added; the last one overlaps the one before it unless the width is a multiple of 8. */
+/* Hashes the windows of `width` characters at `count` consecutive characters to s->shingle, eight at once:
+ * the arrays have room for 32 more. Each word of a window is mixed, rotated by 21 bits more than the previous
+ * one, and added. The last word overlaps the previous one unless the width is a multiple of 8. */
 INLINE void hash_windows(const leat__sketcher *s, const bool wide, uint32_t count, uint32_t width)
 {
     const uint32_t shift = width < 8 ? 64 - 8 * width : 0;
@@ -261,8 +259,8 @@ INLINE void hash_windows(const leat__sketcher *s, const bool wide, uint32_t coun
     }
 }
 
-/* The same for windows of 24 characters, which share their words: the second word is the first one of the
- * window eight characters later. */
+/* Like hash_windows, for windows of 24 characters, which share their words: the second word is the first of
+ * the window eight characters later. */
 INLINE void hash_windows_24(const leat__sketcher *s, const bool wide, uint32_t count)
 {
     lanes a[EIGHT], b[EIGHT], c[EIGHT], sum[EIGHT];
@@ -280,7 +278,8 @@ INLINE void hash_windows_24(const leat__sketcher *s, const bool wide, uint32_t c
     }
 }
 
-/* Codes of the characters of s->folded without case, to s->bounds: ASCII as it is, 24 bits of others. */
+/* Writes the codes of the characters of s->folded without case to s->bounds: ASCII unchanged, 24 bits of
+ * others. */
 static uint32_t char_codes(leat__sketcher *s, uint32_t n)
 {
     uint8_t starts[192];
@@ -306,8 +305,8 @@ static uint32_t char_codes(leat__sketcher *s, uint32_t n)
     return (uint32_t)(code - s->bounds);
 }
 
-/* Writes the words at all characters to s->shingle, whose codes are in s->bounds: words of two, then of four,
- * then of eight. The vectors that are loaded are ahead of those that are stored. */
+/* Writes the words at all characters, whose codes are in s->bounds, to s->shingle: words of two, then of
+ * four, then of eight characters. Loads are ahead of the stores. */
 INLINE void wide_words(leat__sketcher *s, uint32_t chars)
 {
     const uint32_t *code = s->bounds;
@@ -319,7 +318,7 @@ INLINE void wide_words(leat__sketcher *s, uint32_t chars)
     for (size_t i = 0; i < chars; i++) w[i] += w[i + 4] << 32;
 }
 
-/* Shingles of a text that is not ASCII. */
+/* Makes the shingles of a text that is not ASCII. */
 static NOINLINE uint32_t wide_shingles(leat__sketcher *s, uint32_t n)
 {
     uint32_t chars = char_codes(s, n), width = LEAT_MIN(s->chars, chars), count = chars - width + 1;
@@ -329,7 +328,7 @@ static NOINLINE uint32_t wide_shingles(leat__sketcher *s, uint32_t n)
     return count;
 }
 
-/* n consecutive characters, at every character; a shorter text is one shingle. */
+/* Hashes n consecutive characters, starting at every character; a shorter text is one shingle. */
 static uint32_t char_shingles(leat__sketcher *s, size_t len)
 {
     uint64_t nonascii;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sketches from shingles, and the memory of a sketcher.
+ * Computes sketches from shingles; owns the memory of a sketcher.
  */
 #include "text/sketch.h"
 
@@ -17,17 +17,17 @@
 
 #define SLACK 64
 #define DISTINCT_MAX 1024
-#define REPEATS_AFTER 4 /* rounds after which repeated shingles are looked for */
-/* Shingles per bin from which on most of them are skipped, and how many are not: with 9 for each of 260
- * bins, one is empty in 3 texts of 100. */
+#define REPEATS_AFTER 4 /* rounds after which repeated shingles are removed */
+/* From this many shingles per bin on, most are skipped. With 9 of them tried for each of 260 bins, a bin
+ * stays empty in 3 texts of 100. */
 #define MANY_PER_BIN 11
 #define LEAST_PER_BIN 9
-/* Shingles per bin from which on the smallest go first, and how many of them: with 2, 35 of 260 bins stay
+/* From this many shingles per bin on, the smallest are tried first. With 2 per bin, 35 of 260 bins stay
  * empty, and then only shingles of these bins are tried. */
 #define SOME_PER_BIN 6
 #define FIRST_PER_BIN 2
-#define PART 512u        /* shingles at once */
-#define CHUNK (6 * PART) /* shingles that are held together */
+#define PART 512u        /* shingles processed at once */
+#define CHUNK (6 * PART) /* shingles collected before they are tried */
 
 int leat__sketcher_init(leat__sketcher *s, uint32_t words, uint32_t chars, leat_error *err)
 {
@@ -45,7 +45,7 @@ void leat__sketcher_reset(leat__sketcher *s)
     memset(s, 0, sizeof *s);
 }
 
-/* Words are at least two bytes with what separates them, characters one byte. */
+/* A word takes at least two bytes including its separator, a character one byte. */
 static uint64_t item_count(const leat__sketcher *s, uint64_t bytes)
 {
     return (s->words ? bytes / 2 + 1 : bytes) + SLACK;
@@ -105,8 +105,8 @@ int leat__sketcher_shingles(leat__sketcher *s, size_t len, uint32_t *count, leat
     return 0;
 }
 
-/* The different values among the n, if they are at most DISTINCT_MAX; otherwise n is returned and `out` is
- * not valid. */
+/* Writes the distinct values among the n to `out`, if there are at most DISTINCT_MAX. Otherwise returns n,
+ * and `out` is not valid. */
 static uint32_t distinct(const uint64_t *x, uint32_t n, uint64_t *out)
 {
     uint16_t slot[2 * DISTINCT_MAX] = {0}; /* number of the value, from 1 */
@@ -129,7 +129,8 @@ static inline uint32_t smaller(uint32_t a, uint32_t b)
     return least;
 }
 
-/* The first round: lowers the values of all bins. Values are below UINT32_MAX, which is an empty bin. */
+/* The first round: updates the least values of all bins. Values are below UINT32_MAX, which marks an empty
+ * bin. */
 static void lower_bins(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *least)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -139,13 +140,13 @@ static void lower_bins(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *leas
     }
 }
 
-/* The bound of the lower halves of which each bin is expected to have `per_bin`. */
+/* Returns the bound for lower halves below which each bin is expected to have `per_bin` values. */
 static uint32_t bound_of(uint32_t per_bin, uint32_t n, uint32_t k)
 {
     return (uint32_t)(((uint64_t)per_bin * k << 32) / n);
 }
 
-/* Only shingles of bins that have no value below `most` yet. */
+/* Like lower_bins(), only for shingles whose bins have no value below `most` yet. */
 static void lower_open(const uint64_t *x, uint32_t n, uint32_t k, uint32_t most, uint32_t *least)
 {
     uint64_t kept[PART + 8];
@@ -154,7 +155,8 @@ static void lower_open(const uint64_t *x, uint32_t n, uint32_t k, uint32_t most,
         lower_bins(kept, dsp->keep_open(x + i, LEAT_MIN(n - i, PART), k, least, most, kept), k, least);
 }
 
-/* The same as lower_bins(): the values below `most` go first, and no other value can lower their bins. */
+/* Same result as lower_bins(): tries the values below `most` first; no other value can lower the bins that
+ * have one. */
 static void lower_some(const uint64_t *x, uint32_t n, uint32_t k, uint32_t most, uint32_t *least)
 {
     uint64_t kept[PART + 8];
@@ -164,8 +166,8 @@ static void lower_some(const uint64_t *x, uint32_t n, uint32_t k, uint32_t most,
     lower_open(x, n, k, most, least);
 }
 
-/* The same for many shingles: first the values of which each bin is expected to have LEAST_PER_BIN; then, if
- * a bin has none, the others. */
+/* Same result as lower_bins(), for many shingles: first tries the values of which each bin is expected to
+ * have LEAST_PER_BIN; then, if a bin is empty, the others. */
 static void lower_many(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *least)
 {
     uint64_t kept[CHUNK + 8];
@@ -182,7 +184,8 @@ static void lower_many(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *leas
     if (empty > 0) lower_open(x, n, k, most, least);
 }
 
-/* A bin that has a value holds 0 from then on, which no value is below. Returns how many have one. */
+/* Runs the first round. Afterwards `least` is 0 for bins that have a value, because no value is below 0.
+ * Returns how many have one. */
 static uint32_t first_round(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *least, uint32_t *out)
 {
     uint32_t count = 0;
@@ -204,7 +207,7 @@ static inline uint64_t hash_again(uint64_t x, uint32_t r)
     return leat__fold(x ^ LEAT__HW0, LEAT__HW1 + 2 * (uint64_t)r * LEAT__HW2);
 }
 
-/* Of at most PART shingles: the hashes of round r whose bins were empty when it began. */
+/* For at most PART shingles, writes the hashes of round r whose bins were empty when it began. */
 static uint32_t hash_open(const uint64_t *x, uint32_t n, uint32_t k, uint32_t r, const uint32_t *least,
                           uint64_t *out)
 {
@@ -217,7 +220,7 @@ static uint32_t hash_open(const uint64_t *x, uint32_t n, uint32_t k, uint32_t r,
     return found;
 }
 
-/* One more round: bins that are empty get their least value. Returns how many it fills. */
+/* Runs another round: gives empty bins their least value. Returns how many it fills. */
 static uint32_t fill_bins(const uint64_t *x, uint32_t n, uint32_t k, uint32_t r, uint32_t *least,
                           uint32_t *out)
 {
@@ -245,8 +248,9 @@ static uint32_t fill_bins(const uint64_t *x, uint32_t n, uint32_t k, uint32_t r,
     return count;
 }
 
-/* Round r > 0 hashes again. After K rounds the hash alone selects the value, and round K + i fills bin i
- * for any set, so that the loop ends. A long text that needs many rounds repeats few shingles. */
+/* Round r > 0 hashes again. After K rounds the hash alone selects the value, and round K + i fills bin i for
+ * any set, so the loop ends. A long text that needs many rounds has few distinct shingles, so repeats are
+ * removed first. */
 void leat__sketch_fss(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *out)
 {
     LEAT_ASSERT(n > 0 && k > 0 && k <= LEAT__SKETCH_MAX);

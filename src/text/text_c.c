@@ -100,7 +100,7 @@ static inline void letter_masks(const uint8_t *p, uint64_t *nonascii, uint64_t *
     }
 }
 
-/* White space of Python. */
+/* Python's white space. */
 static inline void white_mask(const uint8_t *p, uint64_t *nonascii, uint64_t *white)
 {
     *nonascii = *white = 0;
@@ -112,7 +112,7 @@ static inline void white_mask(const uint8_t *p, uint64_t *nonascii, uint64_t *wh
 
 #define LANE_BYTES 16
 
-/* 64 bytes in lower case, with blanks for white space. */
+/* Converts 64 bytes to lower case, with blanks for white space. */
 static inline void fold_block(const uint8_t *p, uint8_t *out, uint64_t *nonascii, uint64_t *white)
 {
     white_mask(p, nonascii, white);
@@ -122,7 +122,7 @@ static inline void fold_block(const uint8_t *p, uint8_t *out, uint64_t *nonascii
     }
 }
 
-/* First bytes of characters among which there is white space. */
+/* Marks the first bytes of characters that may be white space. */
 static inline uint64_t blank_leads(const uint8_t *p)
 {
     uint64_t m = 0;
@@ -144,7 +144,7 @@ static inline uint64_t high_bytes(const uint8_t *p)
     return nonascii;
 }
 
-/* The 8-byte words at eight consecutive bytes. */
+/* Writes the 8-byte words at eight consecutive bytes. */
 static inline void spread_words(const uint8_t *p, void *out)
 {
     for (uint32_t i = 0; i < 8; i++) memcpy((uint8_t *)out + 8 * i, p + i, 8);

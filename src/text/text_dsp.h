@@ -16,33 +16,33 @@
 
 typedef struct leat__text_dsp {
     const char *isa;
-    /* First byte from p on that is a quote, a backslash or below 0x20. One must exist; up to 64
+    /* Returns the first byte from p on that is a quote, a backslash or below 0x20. One must exist; up to 64
      * bytes past it are read. */
     const uint8_t *(*string_stop)(const uint8_t *p);
-    /* Copies until such a byte, but replaces escapes of two bytes by what they stand for; advances *dst. Up
-     * to 64 bytes past the end are written. */
+    /* Copies until such a byte, but decodes escapes of two bytes; advances *dst. Up to 64 bytes past the end
+     * are written. */
     const uint8_t *(*string_copy)(const uint8_t *p, uint8_t **dst);
-    /* As leat__utf8_check(). */
+    /* Like leat__utf8_check(). */
     size_t (*utf8_check)(const uint8_t *p, size_t len);
     /* Counts word boundaries, line ends and candidates of the text, to size arrays. */
     void (*measure)(const uint8_t *text, size_t len, leat__text_size *size);
     void (*score)(leat__scorer *s, size_t len);
     /* Writes hashes of the shingles of the text to s->shingle; returns their number. */
     uint32_t (*shingles)(leat__sketcher *s, size_t len);
-    /* Writes those of n values whose lower halves are below `most`; returns their number. 8 more are
+    /* Writes those of n values whose lower halves are below `most`; returns their number. Up to 8 more are
      * written. */
     uint32_t (*keep_low)(const uint64_t *x, uint32_t n, uint32_t most, uint64_t *out);
-    /* The same for values whose bins have no value below `most` in `least`: upper half * k / 2^32 is the bin.
-     * `least` has LEAT__SKETCH_MAX entries. */
+    /* Like keep_low, for values whose bins have no value below `most` in `least`; the bin is upper half * k /
+     * 2^32. `least` has LEAT__SKETCH_MAX entries. */
     uint32_t (*keep_open)(const uint64_t *x, uint32_t n, uint32_t k, const uint32_t *least, uint32_t most,
                           uint64_t *out);
-    /* Writes the words of the text to m->joined and m->start; returns their number. English: of the
-     * simplified text, as spaCy splits them. Lower: of text.lower().split(). */
+    /* Write the words of the text to m->joined and m->start; return their number. English: the words of the
+     * simplified text, split like spaCy. Lower: those of text.lower().split(). */
     uint32_t (*join_english)(leat__minhasher *m, size_t len);
     uint32_t (*join_lower)(leat__minhasher *m, size_t len);
 } leat__text_dsp;
 
-/* What the second byte of an escape stands for; 0 = it is not an escape of two bytes. */
+/* The character encoded by the second byte of an escape; 0 = not an escape of two bytes. */
 extern const uint8_t leat__plain_escape[256];
 
 extern const leat__text_dsp leat__text_c;
@@ -50,7 +50,7 @@ extern const leat__text_dsp leat__text_avx2;
 extern const leat__text_dsp leat__text_avx512;
 
 const leat__text_dsp *leat__text_dsp_for(uint32_t cpu_flags);
-/* The kernels for this CPU. */
+/* Returns the kernels for this CPU. */
 const leat__text_dsp *leat__text_dsp_now(void);
 
 #endif

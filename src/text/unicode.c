@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of properties, and the UTF-8 check. The check skips ASCII 32 and eight bytes at a time;
- * other code points are tested one at a time.
+ * The tables of properties, and the UTF-8 check. The check skips ASCII 32 or eight bytes at a time; other
+ * code points are checked one at a time.
  */
 #include "text/unicode.h"
 
@@ -18,7 +18,7 @@ static inline int continues(uint8_t c)
     return (c & 0xc0) == 0x80;
 }
 
-/* Length of the valid code point at p, which has `left` bytes; 0 when it is not valid. */
+/* Returns the length of the valid code point at p, which has `left` bytes; 0 when it is not valid. */
 static size_t valid_length(const uint8_t *p, size_t left)
 {
     uint8_t c = p[0];

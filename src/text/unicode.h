@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Properties of code points and the decoding of UTF-8. The tables are written at build time by
- * gen_unicode.py. Constant data: any thread.
+ * Properties of code points, and decoding of UTF-8. gen_unicode.py writes the tables at build time.
+ * Constant data: any thread.
  */
 #ifndef LEAT_TEXT_UNICODE_H
 #define LEAT_TEXT_UNICODE_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum {
-    LEAT__UNI_SPACE = 1 << 0,    /* str.isspace() of Python */
+    LEAT__UNI_SPACE = 1 << 0,    /* Python's str.isspace() */
     LEAT__UNI_ALPHA = 1 << 1,    /* str.isalpha() */
     LEAT__UNI_DIGIT = 1 << 2,    /* category Nd */
     LEAT__UNI_MARK = 1 << 3,     /* punctuation, symbols, separators, controls: separate words */
@@ -29,9 +29,9 @@ static inline uint8_t leat__unicode_of(uint32_t code)
 }
 
 extern const uint8_t *const leat__unicode_case_index;  /* block of code point >> 7; 0 = no capitals */
-extern const int32_t (*const leat__unicode_case)[128]; /* change of code points without case */
+extern const int32_t (*const leat__unicode_case)[128]; /* offset to the code point without case */
 
-/* The code point without case: simple case folding, ASCII as it is. */
+/* Returns the code point without case: simple case folding; ASCII is unchanged. */
 static inline uint32_t leat__unicode_fold(uint32_t code)
 {
     uint8_t block = leat__unicode_case_index[code >> 7];
@@ -83,8 +83,8 @@ static inline uint32_t leat__utf8_encode(uint32_t code, uint8_t *out)
     return 4;
 }
 
-/* Offset of the first byte that is not valid UTF-8 (overlong forms and surrogates are invalid),
- * or `len` when all is valid. */
+/* Returns the offset of the first byte that is not valid UTF-8 (overlong forms and surrogates are invalid),
+ * or `len` when all bytes are valid. */
 size_t leat__utf8_check(const uint8_t *p, size_t len);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds a multiplier that gives every word a different slot.
+ * Builds the table: finds a multiplier that gives every word a different slot.
  */
 #include "text/word_table.h"
 
@@ -29,7 +29,7 @@ static int put(const char *word, uint32_t stop, uint32_t bit)
 
 static void make(void)
 {
-    /* the first one serves these words; others would need a search */
+    /* the first one works for these words; other words would need a search */
     for (table.multiplier = UINT64_C(0x1027c4d1c386bbc5);; table.multiplier *= UINT64_C(0x9e3779b97f4a7c15)) {
         memset(table.entry, 0, sizeof table.entry);
         for (size_t i = 0; i < LEAT_COUNT(table.entry); i++) table.entry[i].key = ~UINT64_C(0);

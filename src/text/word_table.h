@@ -11,7 +11,7 @@
 #define LEAT__WORD_SYMBOL (UINT64_C(1) << 32)
 
 typedef struct leat__word_entry {
-    uint64_t key;   /* the bytes of the word, zeros after it */
+    uint64_t key;   /* the bytes of the word, padded with zeros */
     uint64_t count; /* 1 for a stop word, LEAT__WORD_SYMBOL for a symbol: one sum counts both */
     uint32_t bit;   /* which stop word */
     uint32_t len;   /* bytes of the word, at most 8 */

@@ -52,7 +52,7 @@ static NOINLINE void word_pass(leat__scorer *s)
 }
 #endif
 
-/* True when the text at p, in lower case, is `word`. */
+/* True when the text at p is `word`, ignoring case. */
 INLINE int says(const leat__scorer *s, const uint8_t *p, const char *word, size_t len)
 {
     if (p < s->text) return 0;
@@ -65,8 +65,8 @@ INLINE int says(const leat__scorer *s, const uint8_t *p, const char *word, size_
 }
 #define SAYS(p, word) says(s, (p), (word), sizeof(word) - 1)
 
-/* NeMo's long sentences about cookies that have none of the short phrases; p is at the k of their first
- * cookie. */
+/* True for NeMo's long sentences about cookies that contain none of the short phrases; p is at the k of their
+ * first "cookie". */
 static int nemo_cookies(const leat__scorer *s, const uint8_t *p)
 {
     return SAYS(p - 13, "necessary cookies are absolutely essential for the website to function properly. "
@@ -120,7 +120,7 @@ static int url_char(const uint8_t *p, const uint8_t *end)
     return 3;
 }
 
-/* A URL whose "://" is at p; returns its end, or NULL. */
+/* Returns the end of a URL whose "://" is at p, or NULL. */
 static const uint8_t *url_at(leat__scorer *s, const uint8_t *p, const uint8_t *end)
 {
     const uint8_t *from = p - 4;
@@ -135,8 +135,8 @@ static const uint8_t *url_at(leat__scorer *s, const uint8_t *p, const uint8_t *e
     return q;
 }
 
-/* NeMo's symbol words: more than half as many sequences of # as characters. "#" itself is in the
- * table of words; others contain "#x#". Counts a word once, at its first such place. */
+/* Counts NeMo's symbol words: they have more than half as many sequences of # as characters. "#" itself is in
+ * the table of words; others contain "#x#". Counts a word once, at its first such place. */
 static void hash_word(leat__scorer *s, uint32_t at)
 {
     uint32_t lo = 0, hi = s->word_count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loops of ngrams_tmpl.h with AVX-512: places are kept by compressing vectors. Arrays have room for a vector
+ * The loops of ngrams_tmpl.h with AVX-512: compresses vectors to keep places. Arrays have room for a vector
  * past their ends. Included by text_avx512.c after words_avx512.h.
  */
 #define HAS_KEEP_PLACES
@@ -32,7 +32,7 @@ static uint32_t keep_pairs(const leat__scorer *s, uint32_t pairs, uint32_t shift
         __m512i key = times_plus(_mm512_maskz_loadu_epi64(valid, hash + i), LEAT__HW1,
                                  _mm512_maskz_loadu_epi64(valid, hash + i + 1));
         __m256i seen = _mm512_i64gather_epi32(_mm512_srl_epi64(key, by), s->filter, 1);
-        __mmask8 again = _mm256_mask_test_epi32_mask(valid, seen, _mm256_set1_epi32(2)); /* 3 and more */
+        __mmask8 again = _mm256_mask_test_epi32_mask(valid, seen, _mm256_set1_epi32(2)); /* seen again */
         keep_key(s->key + count, s->u3 + count, again, key, place);
         count += bits_of(again);
         place = _mm256_add_epi32(place, _mm256_set1_epi32(8));

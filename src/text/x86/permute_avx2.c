@@ -65,8 +65,8 @@ OP V shift_right61(V v)
     return _mm256_srli_epi64(v, 61);
 }
 
-/* Of values up to 2^62: as doubles they are in the same order, and a minimum of doubles is one operation. The
- * least of them are denormal, which must not be taken for zeros meanwhile. */
+/* Minimum of values up to 2^62: as doubles they have the same order, and a minimum of doubles is one
+ * instruction. The smallest are denormal, so denormals must not be treated as zeros. */
 OP V min64(V a, V b)
 {
     return _mm256_castpd_si256(_mm256_min_pd(_mm256_castsi256_pd(a), _mm256_castsi256_pd(b)));
@@ -76,7 +76,7 @@ OP unsigned begin_min64(void)
 {
     const unsigned mode = _mm_getcsr();
     _mm_setcsr((mode & ~(unsigned)_MM_DENORMALS_ZERO_MASK) | _MM_MASK_DENORM);
-    __asm__ volatile("" ::: "memory"); /* loads stay after it, stores before the end */
+    __asm__ volatile("" ::: "memory"); /* keeps loads after it, and stores before the end */
     return mode;
 }
 
@@ -86,14 +86,14 @@ OP void end_min64(unsigned mode)
     _mm_setcsr(mode);
 }
 
-/* s, or `over` = s - P if that is not negative. */
+/* Returns s, or `over` = s - P if that is not negative. */
 OP V min_unsigned61(V s, V over)
 {
     return _mm256_castpd_si256(
         _mm256_blendv_pd(_mm256_castsi256_pd(over), _mm256_castsi256_pd(s), _mm256_castsi256_pd(over)));
 }
 
-/* a * h + plus, from the halves of both. */
+/* Returns a * h + plus, from the halves of both. */
 OP V multiply_add(V a, V a_high, V h, V h_high, V plus)
 {
     V cross = _mm256_add_epi64(_mm256_mul_epu32(a_high, h), _mm256_mul_epu32(a, h_high));
@@ -114,7 +114,7 @@ OP V fused(V x, V factor, V plus)
         _mm256_fmadd_pd(_mm256_castsi256_pd(x), _mm256_castsi256_pd(factor), _mm256_castsi256_pd(plus)));
 }
 
-/* The lower halves of eight numbers, of which `a` has 0, 1, 4, 5. */
+/* Returns the lower halves of eight numbers, of which `a` has 0, 1, 4, 5. */
 OP V lower_halves(V a, V b)
 {
     return _mm256_castps_si256(
@@ -129,8 +129,8 @@ OP limits load_limits(const uint64_t *limit)
     return _mm256_blend_epi16(low, _mm256_slli_epi32(low, 16), 0xaa);
 }
 
-/* Two hashes: the lower 16 bits of the first, then of the second. Shuffles, as the port of the products is
- * busy. */
+/* Handles two hashes: the lower 16 bits of the first, then of the second. Uses shuffles, because the
+ * multiplier's port is busy. */
 OP void mark_below(V t[2][2], limits limit, uint32_t *mark)
 {
     const V up = _mm256_setr_epi8(0, 0, 0, 1, 0, 0, 4, 5, 0, 0, 8, 9, 0, 0, 12, 13, 0, 0, 0, 1, 0, 0, 4, 5, 0,

@@ -156,13 +156,13 @@ OP V merge(V h, V acc)
     return add64(times(xor_(h, rounds(all64(0), acc)), XXH_P1), all64(XXH_P4));
 }
 
-/* Eight bytes at each address, for the lanes of the mask. */
+/* Loads eight bytes at each address, for the lanes of the mask. */
 OP V words_at(__mmask8 lanes, V address)
 {
     return _mm512_mask_i64gather_epi64(all64(0), lanes, address, NULL, 1);
 }
 
-/* One stripe of 32 bytes: texts of 32 to 63. */
+/* Hashes one stripe of 32 bytes: for texts of 32 to 63 bytes. */
 OP V one_stripe(V address)
 {
     V a = rounds(all64(XXH_P1 + XXH_P2), words_at(0xff, address));
@@ -173,7 +173,7 @@ OP V one_stripe(V address)
     return merge(merge(merge(merge(h, a), b), c), d);
 }
 
-/* The last 31 bytes at most. The steps of four and of one byte share a load. */
+/* Hashes the last bytes, at most 31. The steps of four bytes and of one byte share a load. */
 OP V rest_of(V h, V address, V rest)
 {
     for (uint32_t i = 0; i < 3; i++) {
@@ -199,7 +199,7 @@ OP V rest_of(V h, V address, V rest)
     return xor_(h, _mm512_srli_epi64(h, 32));
 }
 
-/* Eight texts shorter than 32 bytes, or of 32 to 63. */
+/* Hashes eight texts, all shorter than 32 bytes or all of 32 to 63. */
 OP void xxh64_group(const uint8_t *const *text, const uint32_t *len, const uint16_t *which, int stripe,
                     uint64_t *out)
 {
@@ -215,7 +215,7 @@ OP void xxh64_group(const uint8_t *const *text, const uint32_t *len, const uint1
     for (int i = 0; i < 8; i++) out[which[i]] = sum[i];
 }
 
-/* Texts wait until eight of them have the same number of stripes, 0 or 1; longer ones do not wait. */
+/* Texts wait until eight of them have the same number of stripes, 0 or 1. Longer texts do not wait. */
 static void xxh64(const uint8_t *const *text, const uint32_t *len, uint32_t n, uint64_t *out)
 {
     uint16_t waiting[3][LEAT__PERMUTE_MOST];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels with AVX2: masks of 64 bytes from two vectors each. The templates are compiled
- * again here, so that bit operations use BMI.
+ * The kernels with AVX2: two vectors per mask of 64 bytes. The templates are compiled again here, so that
+ * bit operations use BMI.
  */
 #include <immintrin.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ V __m256i both(__m256i a, __m256i b)
     return _mm256_and_si256(a, b);
 }
 
-/* lo <= v < lo + n */
+/* True where lo <= v < lo + n. */
 V __m256i within(__m256i v, uint8_t lo, uint8_t n)
 {
     __m256i d = _mm256_sub_epi8(v, _mm256_set1_epi8((char)lo));
@@ -73,7 +73,7 @@ V __m256i closer(__m256i v)
     return either(either(is(v, '"'), is(v, '\'')), either(is(v, ')'), is(v, ']')));
 }
 
-/* cooKIE, priVACy, jaVAScript, teRMS, IPSum, "://", "...", "#x#" */
+/* Marks where a pattern may begin: cooKIE, priVACy, jaVAScript, teRMS, IPSum, "://", "...", "#x#". */
 V __m256i candidate(const uint8_t *p)
 {
     __m256i r0 = load(p), r1 = load(p + 1), r2 = load(p + 2);
@@ -126,7 +126,7 @@ V void letter_masks(const uint8_t *p, uint64_t *nonascii, uint64_t *letter, uint
     *digit = pair(within(a, '0', 10), within(b, '0', 10));
 }
 
-/* White space of Python. */
+/* Python's white space. */
 V void white_mask(const uint8_t *p, uint64_t *nonascii, uint64_t *white)
 {
     __m256i a = load(p), b = load(p + 32);
@@ -140,7 +140,7 @@ V __m256i fold_half(__m256i v, __m256i is_white)
     return _mm256_blendv_epi8(either(v, capital), _mm256_set1_epi8(' '), is_white);
 }
 
-/* 64 bytes in lower case, with blanks for white space. */
+/* Converts 64 bytes to lower case, with blanks for white space. */
 V void fold_block(const uint8_t *p, uint8_t *out, uint64_t *nonascii, uint64_t *white)
 {
     __m256i a = load(p), b = load(p + 32);
@@ -151,7 +151,7 @@ V void fold_block(const uint8_t *p, uint8_t *out, uint64_t *nonascii, uint64_t *
     _mm256_storeu_si256((__m256i *)(out + 32), fold_half(b, y));
 }
 
-/* First bytes of characters among which there is white space. */
+/* Marks the first bytes of characters that may be white space. */
 V uint64_t blank_leads(const uint8_t *p)
 {
     __m256i a = load(p), b = load(p + 32);
@@ -169,7 +169,7 @@ V uint64_t high_bytes(const uint8_t *p)
     return pair(load(p), load(p + 32));
 }
 
-/* The 8-byte words at eight consecutive bytes. */
+/* Writes the 8-byte words at eight consecutive bytes. */
 V void spread_words(const uint8_t *p, void *out)
 {
     __m256i v = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p));

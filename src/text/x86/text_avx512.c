@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels with AVX-512: comparisons of 64 bytes give masks directly, and positions of set bits are
- * compressed from a vector of numbers.
+ * The kernels with AVX-512: comparisons of 64 bytes give masks directly, and a compressed vector of numbers
+ * gives the positions of set bits.
  */
 #include <immintrin.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ V uint64_t is(__m512i v, uint8_t c)
     return _mm512_cmpeq_epi8_mask(v, each(c));
 }
 
-/* lo <= v < lo + n */
+/* True where lo <= v < lo + n. */
 V uint64_t within(__m512i v, uint8_t lo, uint8_t n)
 {
     return _mm512_cmplt_epu8_mask(_mm512_sub_epi8(v, each(lo)), each(n));
@@ -51,8 +51,8 @@ static const uint8_t classes[128] = {
     4, 4, 4, 4, 4, 4, 4, 4,  4,   4, 4, 4,  4, 4,   4,  4,   4, 4, 4,  16, 0,  16, 0, 0,
 };
 
-/* The first, second and third byte of each pattern that a candidate begins: cooKIE, priVACy, jaVAScript,
- * teRMS, IPSum, "://", "...", "#x#". A bit for each. */
+/* The first, second and third byte of each pattern that may begin at a candidate, one bit per pattern:
+ * cooKIE, priVACy, jaVAScript, teRMS, IPSum, "://", "...", "#x#". */
 enum { HASH = 128 };
 static const uint8_t byte1[128] = {
     0, 0, 0, 0,   0, 0, 0, 0, 0, 0,  0, 0, 0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0, 0, 0,
@@ -84,7 +84,7 @@ static const uint8_t numbers[64] = {
     44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63,
 };
 
-/* Entries of a table for ASCII bytes, 0 for others. */
+/* Looks up ASCII bytes in a table; 0 for other bytes. */
 V __m512i look_up(const uint8_t *table, __m512i v, uint64_t nonascii)
 {
     return _mm512_maskz_permutex2var_epi8(~nonascii, load(table), v, load(table + 64));
@@ -140,7 +140,7 @@ V void letter_masks(const uint8_t *p, uint64_t *nonascii, uint64_t *letter, uint
     *digit = within(v, '0', 10);
 }
 
-/* White space of Python. */
+/* Python's white space. */
 V void white_mask(const uint8_t *p, uint64_t *nonascii, uint64_t *white)
 {
     __m512i v = load(p);
@@ -148,7 +148,7 @@ V void white_mask(const uint8_t *p, uint64_t *nonascii, uint64_t *white)
     *white = within(v, 9, 5) | within(v, 28, 5);
 }
 
-/* 64 bytes in lower case, with blanks for white space. */
+/* Converts 64 bytes to lower case, with blanks for white space. */
 V void fold_block(const uint8_t *p, uint8_t *out, uint64_t *nonascii, uint64_t *white)
 {
     __m512i v = load(p);
@@ -158,7 +158,7 @@ V void fold_block(const uint8_t *p, uint8_t *out, uint64_t *nonascii, uint64_t *
     _mm512_storeu_si512(out, _mm512_mask_mov_epi8(v, *white, each(' ')));
 }
 
-/* First bytes of characters among which there is white space. */
+/* Marks the first bytes of characters that may be white space. */
 V uint64_t blank_leads(const uint8_t *p)
 {
     __m512i v = load(p);
@@ -175,7 +175,7 @@ V uint64_t high_bytes(const uint8_t *p)
     return _mm512_movepi8_mask(load(p));
 }
 
-/* The 8-byte words at eight consecutive bytes. */
+/* Writes the 8-byte words at eight consecutive bytes. */
 V void spread_words(const uint8_t *p, void *out)
 {
     __m512i v = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p));
@@ -224,7 +224,7 @@ V __m512i shifted_out(__m512i x, const uint32_t n)
 }
 
 #define HAS_SHINGLES_OF_5
-/* Eight shingles at once. The arrays have room for as many past their ends. */
+/* Makes eight shingles at once. The arrays have room for as many past their ends. */
 V void shingles_of_5(const uint64_t *w, uint32_t count, uint64_t *out)
 {
     for (uint32_t i = 0; i < count; i += 8) {
@@ -253,7 +253,7 @@ static uint32_t keep_low(const uint64_t *x, uint32_t n, uint32_t most, uint64_t 
 }
 
 #define HAS_KEEP_OPEN
-/* 1,024 bits, one per bin, are two vectors. */
+/* The bins are 1,024 bits in two vectors. */
 static uint32_t keep_open(const uint64_t *x, uint32_t n, uint32_t k, const uint32_t *least, uint32_t most,
                           uint64_t *out)
 {
@@ -269,7 +269,7 @@ static uint32_t keep_open(const uint64_t *x, uint32_t n, uint32_t k, const uint3
         __m512i v = _mm512_maskz_loadu_epi64((__mmask8)valid, x + i);
         __m512i bin = _mm512_srli_epi64(_mm512_mul_epu32(_mm512_srli_epi64(v, 32), bins), 32);
         __m512i word = _mm512_permutex2var_epi32(low, _mm512_srli_epi64(bin, 5), high);
-        __m512i bit = _mm512_rolv_epi32(one, bin); /* turned by the lower five bits */
+        __m512i bit = _mm512_rolv_epi32(one, bin); /* rotated by the lower five bits */
         uint32_t m = _mm512_mask_test_epi64_mask((__mmask8)valid, word, bit);
         _mm512_storeu_si512(out + found, _mm512_maskz_compress_epi64((__mmask8)m, v));
         found += (uint32_t)_mm_popcnt_u32(m);
@@ -306,7 +306,8 @@ static const uint8_t *string_stop(const uint8_t *p)
     }
 }
 
-/* One escape, or what ends the string, after the bytes before it; false at the end. */
+/* Copies the bytes up to the next escape and decodes it; false at the end of the string or
+ * at a longer escape. */
 static NOINLINE bool copy_one(const uint8_t **p, uint8_t **d)
 {
     __m512i v = load(*p);
@@ -321,7 +322,8 @@ static NOINLINE bool copy_one(const uint8_t **p, uint8_t **d)
     return true;
 }
 
-/* All escapes of a block at once: the bytes after backslashes are replaced, the backslashes left out. */
+/* Decodes all escapes of a block at once: replaces the bytes after backslashes and removes the
+ * backslashes. */
 static const uint8_t *string_copy(const uint8_t *p, uint8_t **dst)
 {
     uint8_t *d = *dst;
@@ -335,7 +337,7 @@ static const uint8_t *string_copy(const uint8_t *p, uint8_t **dst)
             continue;
         }
         uint64_t after = back << 1;
-        if (RARE(after & back)) { /* which of them are escaped? */
+        if (RARE(after & back)) { /* some backslashes may be escaped themselves */
             if (!copy_one(&p, &d)) break;
             continue;
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The check of UTF-8 with vectors of 32 bytes, after Keiser and Lemire, "Validating UTF-8 in less than one
- * instruction per byte" (2021): three lookups by half bytes give a byte of possible errors of each pair of
- * bytes, and their intersection the errors. Included by the kernels of both vector instruction sets.
+ * instruction per byte" (2021). Three lookups by half bytes give the possible errors of each pair of bytes;
+ * their intersection is the actual errors. Included by the kernels of both vector instruction sets.
  */
 #include <immintrin.h>
 
@@ -11,14 +11,14 @@
 #define U8_INLINE __attribute__((always_inline)) static inline
 
 enum {
-    U8_SHORT = 1,  /* a first byte where a following one is expected */
-    U8_LONG = 2,   /* a following byte after ASCII */
-    U8_OVER3 = 4,  /* overlong, of three bytes */
+    U8_SHORT = 1,  /* a first byte where a continuation byte is expected */
+    U8_LONG = 2,   /* a continuation byte after ASCII */
+    U8_OVER3 = 4,  /* overlong form of three bytes */
     U8_LARGE = 8,  /* past U+10FFFF */
     U8_HALF = 16,  /* surrogate */
-    U8_OVER2 = 32, /* overlong, of two bytes */
-    U8_OVER4 = 64, /* overlong, of four bytes, or past U+10FFFF */
-    U8_TWO = 128,  /* two following bytes: an error unless a third or fourth one is expected */
+    U8_OVER2 = 32, /* overlong form of two bytes */
+    U8_OVER4 = 64, /* overlong form of four bytes, or past U+10FFFF */
+    U8_TWO = 128,  /* two continuation bytes: an error unless a third or fourth one is expected */
     U8_ANY = U8_SHORT | U8_LONG | U8_TWO
 };
 
@@ -32,7 +32,8 @@ U8_INLINE __m256i u8_upper(__m256i v)
     return _mm256_and_si256(_mm256_srli_epi16(v, 4), _mm256_set1_epi8(15));
 }
 
-/* Not 0 where a byte is wrong after those before it; `last` are the 32 bytes before v. */
+/* Returns bytes that are not 0 where a byte of v is wrong after those before it; `last` has the 32 bytes
+ * before v. */
 U8_INLINE __m256i u8_errors(__m256i v, __m256i last)
 {
     static const uint8_t first_high[16] = {U8_LONG,
@@ -97,11 +98,11 @@ U8_INLINE __m256i u8_errors(__m256i v, __m256i last)
     return _mm256_xor_si256(expected, pair);
 }
 
-/* As leat__utf8_check(), which locates an error and checks the last bytes. */
+/* Like leat__utf8_check(), which locates an error and checks the last bytes. */
 static size_t utf8_check(const uint8_t *p, size_t len)
 {
     __m256i last = _mm256_setzero_si256();
-    uint32_t open = 0; /* whether a code point may continue in the next 32 bytes */
+    uint32_t open = 0; /* not 0 if a code point may continue in the next 32 bytes */
     size_t i = 0;
     for (; i + 32 <= len; i += 32) {
         __m256i v = _mm256_loadu_si256((const __m256i *)(p + i));

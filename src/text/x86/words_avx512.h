@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Words with AVX-512, eight at a time: their first 16 bytes are gathered, and hashed as by hash_words.h.
+ * Words with AVX-512, eight at a time: gathers their first 16 bytes and hashes them like hash_words.h.
  * Included by text_avx512.c after scan_tmpl.h; replaces loops of words_tmpl.h and shingle_tmpl.h.
  */
 #include "text/sketch.h"
@@ -9,7 +9,7 @@
 #define HAS_WORD_PASS
 #define HAS_WORD_KEYS
 
-/* Eight words: their bytes with zeros after the end, and their lengths. */
+/* Eight words: their bytes, padded with zeros, and their lengths. */
 typedef struct eight_words {
     __m512i low, high, len;
 } eight_words;
@@ -19,14 +19,14 @@ V __m512i all64(uint64_t x)
     return _mm512_set1_epi64((int64_t)x);
 }
 
-/* Sets bit 5 of every ASCII byte: as lower8(). */
+/* Sets bit 5 of every ASCII byte, like lower8(). */
 V __m512i lower64(__m512i a)
 {
     return _mm512_or_si512(a, _mm512_srli_epi64(_mm512_andnot_si512(a, all64(0x8080808080808080)), 2));
 }
 
-/* The words whose bounds are given; of lanes after the first n the length is 0. The bytes of a word beyond 16
- * bytes are not valid. */
+/* Loads the words with the given boundaries; lanes after the first n have length 0. The bytes of words longer
+ * than 16 bytes are not valid. */
 V eight_words load_words(const uint8_t *text, const uint32_t *bounds, uint32_t n, const int lower)
 {
     const __mmask8 valid = (__mmask8)(n < 8 ? (1u << n) - 1 : 255);
@@ -40,14 +40,14 @@ V eight_words load_words(const uint8_t *text, const uint32_t *bounds, uint32_t n
         w.low = lower64(w.low);
         w.high = lower64(w.high);
     }
-    /* shifts by 64 and more give 0 */
+    /* shifts by 64 or more give 0 */
     __m512i bits = _mm512_slli_epi64(w.len, 3), more = _mm512_subs_epu16(bits, all64(64));
     w.low = _mm512_andnot_si512(_mm512_sllv_epi64(ones, bits), w.low);
     w.high = _mm512_andnot_si512(_mm512_sllv_epi64(ones, more), w.high);
     return w;
 }
 
-/* As leat__fold(): the halves of the products of 64 bits, one xor the other. */
+/* Like leat__fold(): the two halves of the 128-bit products, combined by xor. */
 V __m512i fold_products(__m512i a, __m512i b)
 {
     const __m512i half = all64(UINT32_MAX);
@@ -62,14 +62,14 @@ V __m512i fold_products(__m512i a, __m512i b)
     return _mm512_xor_si512(low, high);
 }
 
-/* As leat__hash_short(). */
+/* Like leat__hash_short(). */
 V __m512i hash_eight(const eight_words *w)
 {
     __m512i a = _mm512_xor_si512(w->low, all64(LEAT__HW0)), b = _mm512_xor_si512(w->high, all64(LEAT__HW1));
     return _mm512_xor_si512(fold_products(a, b), _mm512_slli_epi64(w->len, 32));
 }
 
-/* As word_key() of shingle_tmpl.h, of words of up to 16 bytes. */
+/* Like word_key() of shingle_tmpl.h, for words of up to 16 bytes. */
 V __m512i key_eight(const eight_words *w)
 {
     __m512i b = _mm512_xor_si512(w->high, all64(LEAT__HW1));
@@ -77,7 +77,7 @@ V __m512i key_eight(const eight_words *w)
     return fold_products(_mm512_xor_si512(w->low, all64(LEAT__HW0 ^ LEAT__HW2)), b);
 }
 
-/* Hashes words of more than 16 bytes, the set bits. */
+/* Hashes the words of more than 16 bytes, which have their bits set in `longer`. */
 static NOINLINE void hash_long_words(const uint8_t *text, const uint32_t *bounds, uint32_t longer,
                                      uint64_t *out)
 {
@@ -87,8 +87,8 @@ static NOINLINE void hash_long_words(const uint8_t *text, const uint32_t *bounds
     }
 }
 
-/* Sums of the lengths before each lane; *sum has the sum before the first in all lanes, then after the last.
- */
+/* Returns the sums of the lengths before each lane. *sum has, in all lanes, the sum before the first lane,
+ * and then after the last. */
 V __m256i sums_before(__m512i len, __m256i *sum)
 {
     const __m256i zero = _mm256_setzero_si256();
@@ -101,7 +101,7 @@ V __m256i sums_before(__m512i len, __m256i *sum)
     return before;
 }
 
-/* Characters of each word of a text that is not ASCII. */
+/* Counts the characters of each word of a text that is not ASCII. */
 static NOINLINE void count_word_chars(leat__scorer *s)
 {
     uint32_t sum = 0, longest = 0;
@@ -115,7 +115,7 @@ static NOINLINE void count_word_chars(leat__scorer *s)
     s->counts.longest_word = longest;
 }
 
-/* As word_pass() of words_tmpl.h. */
+/* Like word_pass() of words_tmpl.h. */
 static NOINLINE void word_pass(leat__scorer *s)
 {
     const leat__word_table *table = leat__word_table_get();
@@ -162,7 +162,7 @@ static NOINLINE void long_word_keys(const leat__sketcher *s, uint32_t i, uint32_
     }
 }
 
-/* word_key() of all words. */
+/* Computes word_key() of all words. */
 static NOINLINE void word_keys(leat__sketcher *s, uint32_t words)
 {
     for (uint32_t i = 0; i < words; i += 8) {
