@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The portable kernels and the choice: see align.h.
+ * The portable kernels and the selection of a variant: see align.h.
  */
 #include "dsp/align.h"
 
@@ -106,7 +106,7 @@ static tmpl_int add_halves(shorts v)
     return (both >> 16) + (both << 16 >> 16);
 }
 
-/* Four codes at a time. Products of a byte and a signed byte fit 16 bits. */
+/* Handles four codes at a time. Products of a byte and a signed byte fit 16 bits. */
 static void group_products_c(const int8_t *q, const uint8_t *groups, size_t count, int32_t *out)
 {
     enum { WORDS = LEAT__ALIGN_CODE / 4, STEP = 4 * LEAT__ALIGN_GROUP };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Alignment of thumbnails, compiled once per ISA. Sums are kept per column and added in one order, so the
- * number of lanes does not matter. The including file sets TMPL_LANES and TMPL_MASK, the type of a mask of
- * lanes, and defines the functions declared below.
+ * number of lanes does not matter. The including file sets TMPL_LANES and TMPL_MASK, the type of a lane
+ * mask, and defines the functions declared below.
  */
 #ifndef LEAT_DSP_ALIGN_TMPL_H
 #define LEAT_DSP_ALIGN_TMPL_H
@@ -17,23 +17,23 @@ typedef int32_t tmpl_int __attribute__((vector_size(4 * TMPL_LANES)));
 typedef uint32_t tmpl_bits __attribute__((vector_size(4 * TMPL_LANES)));
 
 static inline tmpl_float tmpl_root(tmpl_float v);
-static inline tmpl_float tmpl_max(tmpl_float v, tmpl_float other); /* not a number: the other */
+static inline tmpl_float tmpl_max(tmpl_float v, tmpl_float other); /* NaN: returns the other */
 static inline tmpl_float tmpl_min(tmpl_float v, tmpl_float other);
 static inline TMPL_MASK tmpl_within(tmpl_float v, float low, float high); /* low <= v < high */
-static inline tmpl_float tmpl_keep(tmpl_float v, TMPL_MASK mask);         /* others are 0 */
+static inline tmpl_float tmpl_keep(tmpl_float v, TMPL_MASK mask);         /* other lanes become 0 */
 static inline uint32_t tmpl_mask_bits(TMPL_MASK mask);
 static inline TMPL_MASK tmpl_bits_mask(uint32_t bits);
 static inline tmpl_bits tmpl_widen_bytes(const uint8_t *from);
 static inline void tmpl_store_shorts(int16_t *to, tmpl_int v);
-/* Of 32 pixels. */
+/* Loads pixels `at` of a row of 32. */
 static inline tmpl_float tmpl_pixels(const float *row, tmpl_int at);
-/* Of pixels of `d`: rows y, columns x, both below 31. */
+/* Loads the quads of pixels of `d` at rows y, columns x, both below 31. */
 static inline tmpl_bits tmpl_quads(const leat__align_image *d, tmpl_int x, tmpl_int y);
-/* The sum of 32 columns: halves are added until one number is left. */
+/* Sums 32 columns: adds halves until one number is left. */
 static inline float tmpl_total(const float *column);
 
 #define TMPL_SIDE LEAT__ALIGN_SIDE
-#define TMPL_FAR 30.999f /* the last place that has a lower and a right neighbour */
+#define TMPL_FAR 30.999f /* the last position with a lower and a right neighbour */
 #define TMPL_SIGN INT32_MIN
 
 static inline tmpl_float tmpl_load(const float *from)
@@ -63,7 +63,7 @@ static inline tmpl_float tmpl_signed_root(tmpl_float v)
     return (tmpl_float)((tmpl_int)tmpl_root(tmpl_abs(v)) | ((tmpl_int)v & TMPL_SIGN));
 }
 
-/* Columns x to x + TMPL_LANES - 1, from the middle. */
+/* Returns columns x to x + TMPL_LANES - 1, relative to the centre. */
 static inline tmpl_float tmpl_columns(int x)
 {
     tmpl_float v;
@@ -94,7 +94,7 @@ static void tmpl_prepare(const uint8_t *thumb, leat__align_image *out)
     memset(out->byte + LEAT__ALIGN_PIXELS, 0, LEAT__ALIGN_BYTE_PAD);
 }
 
-/* Averages of a row's pixels. */
+/* Averages the pixels of a row. */
 static inline void tmpl_shrink_row(const float *row, const leat__align_shrink *how, float *out)
 {
     for (int k = 0; k < LEAT__ALIGN_COARSE; k += TMPL_LANES) {
@@ -155,10 +155,10 @@ static inline tmpl_place tmpl_place_of(const leat__align_map *m, tmpl_float x, f
 
 static inline tmpl_float tmpl_clamp(tmpl_float v)
 {
-    return tmpl_min(tmpl_max(v, tmpl_all(0)), tmpl_all(TMPL_FAR)); /* not a number: 0 */
+    return tmpl_min(tmpl_max(v, tmpl_all(0)), tmpl_all(TMPL_FAR)); /* NaN becomes 0 */
 }
 
-/* Value and gradient of `d` at a place inside. */
+/* Value and gradient of `d` at a position inside. */
 typedef struct tmpl_spot {
     tmpl_float value, gx, gy;
 } tmpl_spot;
@@ -181,7 +181,7 @@ static inline tmpl_spot tmpl_look(const leat__align_image *d, tmpl_place at)
     return s;
 }
 
-/* Lanes whose place is at least `low` and less than 31 - low. */
+/* Returns the lanes whose position is at least `low` and less than 31 - low. */
 static inline TMPL_MASK tmpl_there(tmpl_place at, float low)
 {
     const float high = TMPL_SIDE - 1 - low;
@@ -216,7 +216,7 @@ static float tmpl_sample(const leat__align_image *q, const leat__align_image *d,
     return tmpl_total(off);
 }
 
-/* Sums of each column, times powers of y. */
+/* Sums of each column, multiplied by powers of y. */
 enum { TMPL_SECOND = 3, TMPL_FIRST = 6, TMPL_PLAIN = 5 };
 typedef struct tmpl_columns_of {
     float second[TMPL_SECOND][3][TMPL_SIDE], first[TMPL_FIRST][2][TMPL_SIDE], plain[TMPL_PLAIN][TMPL_SIDE];
@@ -259,7 +259,7 @@ static inline void tmpl_add_columns(const leat__align_probes *p, float limit, in
     for (int k = 0; k < TMPL_PLAIN; k++) tmpl_store(to->plain[k] + x, plain[k]);
 }
 
-/* Sums of columns times 1, x and x x. */
+/* Sums columns multiplied by 1, x and x x. */
 static inline void tmpl_moments(const float *column, int n, float *out)
 {
     float by_x[TMPL_SIDE];
@@ -314,7 +314,7 @@ static float tmpl_compare(const leat__align_image *q, const leat__align_image *d
         tmpl_float aa = {0}, bb = {0}, ab = {0};
         for (int y = 0; y < TMPL_SIDE - 1; y++) {
             const int i = y * TMPL_SIDE + x;
-            /* The right neighbour of the last column is none. */
+            /* the last column has no right neighbour */
             const TMPL_MASK mask = tmpl_bits_mask((there[y] & there[y] >> 1 & there[y + 1]) >> x);
             const tmpl_float v = tmpl_load(value + i), p = tmpl_load(q->pixel + i);
             const tmpl_float a = tmpl_keep(tmpl_load(value + i + 1) - v, mask),

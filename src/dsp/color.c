@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The portable colour kernels and their choice: see color.h. Pure functions.
+ * The portable colour kernels and the selection of a variant: see color.h. Pure functions.
  */
 #include "dsp/color.h"
 

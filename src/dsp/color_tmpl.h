@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The colour kernels, to be compiled once per ISA: only static functions, plain C that the
- * compiler vectorises. Included by color.c and its siblings in x86/.
+ * The colour kernels, compiled once per ISA: only static functions, in plain C that the compiler
+ * vectorises. Included by color.c and its siblings in x86/.
  */
 #include <string.h>
 
@@ -35,7 +35,7 @@ static uint64_t tmpl_luma_sum(const uint8_t *const rgb[3], size_t n)
     const uint8_t *const r = rgb[0], *const g = rgb[1], *const b = rgb[2];
     uint64_t all = 0;
     for (size_t at = 0; at < n;) {
-        /* 32-bit sums of runs that cannot overflow vectorise better */
+        /* 32-bit sums of parts that cannot overflow vectorise better */
         const size_t end = n - at > 65536 ? at + 65536 : n;
         uint32_t sum = 0;
         for (; at < end; at++) sum += tmpl_luma_one(r[at], g[at], b[at]);
@@ -44,7 +44,7 @@ static uint64_t tmpl_luma_sum(const uint8_t *const rgb[3], size_t n)
     return all;
 }
 
-/* Runs of 64 through local arrays: the compiler then knows that nothing overlaps. */
+/* Copies 64 at a time through a local array: so the compiler knows that nothing overlaps. */
 static void tmpl_blend(const uint8_t *a, const uint8_t *b, uint8_t *dst, size_t n, float alpha)
 {
     enum { RUN = 64 };
@@ -59,7 +59,7 @@ static void tmpl_blend(const uint8_t *a, const uint8_t *b, uint8_t *dst, size_t 
 
 /* ---- hue ---- */
 
-/* Runs of 64 pixels in stages, each over numbers of one width: so every stage vectorises. */
+/* Handles 64 pixels at a time in stages, each over numbers of one width, so that every stage vectorises. */
 enum { TMPL_RUN = 64 };
 
 typedef struct tmpl_hsv {
@@ -70,8 +70,8 @@ typedef struct tmpl_hsv {
     int32_t p[TMPL_RUN], q[TMPL_RUN], t[TMPL_RUN], sector[TMPL_RUN];
 } tmpl_hsv;
 
-/* Choices are made with masks and sums of truth values: a branch, or a choice between float
- * operations that might trap, keeps the compiler from vectorising. */
+/* Selects with masks and sums of truth values. A branch, or a selection between float operations that might
+ * trap, would prevent vectorisation. */
 static inline void tmpl_hue_parts(tmpl_hsv *v, const uint8_t *r8, const uint8_t *g8, const uint8_t *b8)
 {
     for (int j = 0; j < TMPL_RUN; j++) {
@@ -81,7 +81,7 @@ static inline void tmpl_hue_parts(tmpl_hsv *v, const uint8_t *r8, const uint8_t 
         const int32_t is_r = -(r == high), is_g = -(g == high) & ~is_r, is_b = ~is_r & ~is_g;
         const int32_t plus = (b & is_r) | (r & is_g) | (g & is_b);
         const int32_t minus = (g & is_r) | (b & is_g) | (r & is_b);
-        /* a grey pixel has no hue: any divisor will do */
+        /* a grey pixel has no hue: any divisor works */
         const float span = (float)(high - low + (high == low));
         v->high[j] = high;
         v->span[j] = high - low;
@@ -94,7 +94,7 @@ static inline void tmpl_hue_parts(tmpl_hsv *v, const uint8_t *r8, const uint8_t 
 static inline void tmpl_hue_bytes(tmpl_hsv *v)
 {
     for (int j = 0; j < TMPL_RUN; j++) {
-        /* exact in double, then rounded once: as Pillow's mixed expression is */
+        /* exact in double, then rounded once, like Pillow's mixed expression */
         const float turn = (float)((double)v->base[j] + (double)v->plus[j] - (double)v->minus[j]);
         const double once = (double)turn / 6.0 + 1.0;
         const float hue = (float)(once - (double)(int32_t)once);
@@ -104,7 +104,7 @@ static inline void tmpl_hue_bytes(tmpl_hsv *v)
     }
 }
 
-/* Round half away from zero, for values that are not negative. */
+/* Rounds half away from zero, for values that are not negative. */
 static inline int32_t tmpl_round(double v)
 {
     const int32_t whole = (int32_t)v;
@@ -127,7 +127,7 @@ static inline void tmpl_hue_back(tmpl_hsv *v, int shift)
     }
 }
 
-/* Without saturation p, q and t all equal the value, so grey pixels need no choice. */
+/* Without saturation, p, q and t all equal the value, so grey pixels need no special case. */
 static inline void tmpl_hue_pick(const tmpl_hsv *v, uint8_t *restrict r, uint8_t *restrict g,
                                  uint8_t *restrict b)
 {
@@ -183,7 +183,7 @@ static void tmpl_smooth_join(const float *restrict up, const float *restrict at,
     }
 }
 
-/* As many floats as a register of this ISA holds; four sums hide the time of an addition. */
+/* As many floats as a register of this ISA holds. Four sums hide the latency of an addition. */
 #if defined(__AVX512F__)
 enum { TMPL_LANES = 16 };
 #elif defined(__AVX2__)
@@ -194,7 +194,7 @@ enum { TMPL_LANES = 4 };
 typedef float tmpl_floats __attribute__((vector_size(4 * TMPL_LANES), aligned(4), may_alias));
 enum { TMPL_SUMS = 4, TMPL_STRIP = TMPL_LANES * TMPL_SUMS }; /* 16, 32 or 64 */
 
-/* One strip: sum of k[t] times row t, or times the same row from element t on. */
+/* Computes one strip: the sum of k[t] times row t, or times the same row from element t on. */
 static inline __attribute__((always_inline)) void tmpl_weigh(const float *const *rows, const float *row,
                                                              size_t i, const float *k, size_t taps,
                                                              float out[TMPL_STRIP])
@@ -234,7 +234,7 @@ static void tmpl_blur_column(const float *const *rows, uint8_t *dst, size_t n, c
     }
 }
 
-/* Four tables: equal neighbours would wait for each other's count. */
+/* Uses four tables, because equal neighbours would wait for each other's count. */
 static void tmpl_histogram(const uint8_t *src, size_t stride, size_t width, size_t height,
                            uint32_t counts[256])
 {
@@ -251,7 +251,7 @@ static void tmpl_histogram(const uint8_t *src, size_t stride, size_t width, size
     for (size_t v = 0; v < 256; v++) counts[v] = part[0][v] + part[1][v] + part[2][v] + part[3][v];
 }
 
-/* The members of a leat__color_dsp that every ISA takes from here. */
+/* The members of a leat__color_dsp that are the same for every ISA. */
 #define COLOR_TMPL_MEMBERS                                                                                   \
     .luma = tmpl_luma, .luma_sum = tmpl_luma_sum, .blend = tmpl_blend, .hue = tmpl_hue,                      \
     .smooth_sums = tmpl_smooth_sums, .smooth_join = tmpl_smooth_join, .blur_row = tmpl_blur_row,             \

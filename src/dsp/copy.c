@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The portable copy and the choice of variant: see copy.h.
+ * The portable copy and the selection of a variant: see copy.h.
  */
 #include "dsp/copy.h"
 

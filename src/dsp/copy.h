@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies of bytes that this CPU will not read again soon, such as tiles for a device. The variants of x86
- * write past the caches: an ordinary copy would first read each line of the target from memory.
+ * Copies bytes that this CPU will not read again soon, such as tiles for a device. The x86 variants bypass
+ * the caches: an ordinary copy would first read each target line from memory.
  */
 #ifndef LEAT_DSP_COPY_H
 #define LEAT_DSP_COPY_H
@@ -11,7 +11,7 @@
 
 typedef struct leat__copy_dsp {
     const char *isa;
-    /* As memcpy. When it returns, the bytes are ordered before later stores of the thread. */
+    /* Like memcpy. When it returns, the bytes are ordered before later stores of the thread. */
     void (*out)(uint8_t *to, const uint8_t *from, size_t bytes);
 } leat__copy_dsp;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The portable distance kernel and the choice: see distance.h.
+ * The portable distance kernel and the selection of a variant: see distance.h.
  */
 #include "dsp/distance.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Squared Euclidean distances between vectors of floats. A distance is sixteen partial
- * sums that are added in a fixed order, without fused operations: every variant gives the
- * same bits.
+ * Squared Euclidean distances between vectors of floats. A distance is the sum of sixteen partial sums,
+ * added in a fixed order without fused operations, so every variant gives the same bits.
  */
 #ifndef LEAT_DSP_DISTANCE_H
 #define LEAT_DSP_DISTANCE_H
@@ -14,8 +13,8 @@
 
 typedef struct leat__distance_dsp {
     const char *isa;
-    /* out[i]: between `a` and row i of `b`, whose rows follow each other. `dim` is a
-     * multiple of LEAT__DISTANCE_LANES. */
+    /* out[i]: distance between `a` and row i of `b`, whose rows are adjacent. `dim` is a multiple of
+     * LEAT__DISTANCE_LANES. */
     void (*rows)(const float *a, const float *b, size_t dim, size_t count, float *out);
 } leat__distance_dsp;
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The distance kernel, compiled once per ISA. Vectors of 64 bytes become as many
- * registers as the ISA needs.
+ * The distance kernel, compiled once per ISA. Vectors of 64 bytes take as many registers as the ISA needs.
  */
 #ifndef LEAT_DSP_DISTANCE_TMPL_H
 #define LEAT_DSP_DISTANCE_TMPL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The portable sums of squares (the reference), and the choice of variant: see energy.h.
+ * The portable sums of squares (the reference), and the selection of a variant: see energy.h.
  */
 #include "dsp/energy.h"
 

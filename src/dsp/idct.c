@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Portable inverse DCT (the reference), and the choice of variant. Any thread; no state.
+ * Portable inverse DCT (the reference), and the selection of a variant. Any thread; no state.
  *
- * The algorithm is Loeffler, Ligtenberg and Moschytz' with 13-bit constants, as everyone who
- * has to agree with libjpeg's slow integer method must do it.
+ * The algorithm is that of Loeffler, Ligtenberg and Moschytz with 13-bit constants, which is required to
+ * agree with libjpeg's slow integer method.
  */
 #include "dsp/idct.h"
 
@@ -25,9 +25,8 @@ static inline uint8_t clamp_sample(int32_t v)
     return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 }
 
-/* One pass: the 8-point transform down each column, 16 bits wide. Sums
- * are taken modulo 2^32: unsigned. No branches and no dependence between columns, so that
- * compilers make vectors of it. */
+/* One pass: the 8-point transform of each column, 16 bits wide. Sums are modulo 2^32: unsigned. No branches
+ * and no dependence between columns, so that compilers vectorise it. */
 static inline __attribute__((always_inline)) void pass(int32_t out[8][8], const int16_t in[8][8], int shift)
 {
     const uint32_t round = 1u << (shift - 1);

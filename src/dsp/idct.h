@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dequantise and inverse DCT, sparse or plain blocks -> 8-bit samples. Equal in every bit to
- * libjpeg-turbo's ISLOW for coefficients that a JPEG encoder can produce. For all others the
- * result is still defined, and the same in every variant:
+ * Dequantises and inverts the DCT of sparse or plain blocks, to 8-bit samples. Equal in every bit to
+ * libjpeg-turbo's ISLOW for coefficients that a JPEG encoder can produce. For all others the result is
+ * still defined, and the same in every variant:
  *
  *   - coefficient x quantiser, and the two sums of odd coefficients (1 + 5, 3 + 7), modulo
  *     2^16, signed;
@@ -20,27 +20,27 @@
 
 /* A rectangle of blocks of a tile. */
 typedef struct leat__idct_area {
-    uint32_t first;      /* block at its top left */
+    uint32_t first;      /* top left block */
     uint32_t wide, high; /* blocks, at most LEAT__IDCT_AREA_SIDE each */
-    uint32_t pitch;      /* blocks from a row of them to the next */
+    uint32_t pitch;      /* blocks from one row to the next */
 } leat__idct_area;
 
-#define LEAT__IDCT_AREA_SIDE 8 /* a tile's */
+#define LEAT__IDCT_AREA_SIDE 8 /* as in a tile */
 
-/* Blocks of `coefs`: 8 * high rows of 8 * wide samples at dst. Kernels work on up to four blocks
- * at a time: each row is written up to the next multiple of 32 samples. quant: row by row. */
+/* Transforms blocks of `coefs` to 8 * high rows of 8 * wide samples at dst. Kernels process up to four blocks
+ * at a time, so each row is written up to the next multiple of 32 samples. quant: row by row. */
 typedef void (*leat__idct_area_fn)(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
                                    const leat__idct_area *area, const uint16_t quant[64]);
 
-/* `count` plain blocks side by side: 64 coefficients each, row by row, adjacent. last:
- * for each, a zigzag place behind which all coefficients are zero. Up to LEAT__IDCT_BLOCKS_PAD
- * blocks behind the last are read (and not used). */
+/* Transforms `count` adjacent plain blocks of 64 coefficients each, row by row, to samples side by side.
+ * last: for each block, a zigzag position after which all coefficients are zero. Up to LEAT__IDCT_BLOCKS_PAD
+ * blocks past the last are read (and not used). */
 typedef void (*leat__idct_plain_fn)(uint8_t *dst, size_t stride, const int16_t *blocks, const uint8_t *last,
                                     uint32_t count, const uint16_t quant[64]);
 
 #define LEAT__IDCT_BLOCKS_PAD 3
-#define LEAT__IDCT_CORNER_LAST 9 /* places up to here are in the 4x4 corner */
-#define LEAT__IDCT_ROUND 32      /* samples: what count * 8 is rounded up to */
+#define LEAT__IDCT_CORNER_LAST 9 /* positions up to here are in the 4x4 corner */
+#define LEAT__IDCT_ROUND 32      /* samples: count * 8 is rounded up to a multiple of this */
 
 typedef struct leat__idct_dsp {
     leat__idct_area_fn area;
@@ -50,7 +50,7 @@ typedef struct leat__idct_dsp {
 
 void leat__idct_init(leat__idct_dsp *dsp, uint32_t cpu_flags);
 
-/* Block b of `coefs` as 64 quantised coefficients, row by row. */
+/* Expands block b of `coefs` to 64 quantised coefficients, row by row. */
 void leat__tile_block_expand(int16_t out[64], const leat__tile_coefs *coefs, uint32_t b);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Constants of the slow integer DCT, 13 bits after the point: round(c * 2^13). Macros, so
- * that the ISA files share nothing with the portable one but numbers.
+ * Constants of the slow integer DCT with 13 fraction bits: round(c * 2^13). Macros, so that the ISA files
+ * share only numbers with the portable one.
  */
 #ifndef LEAT_DSP_IDCT_CONSTANTS_H
 #define LEAT_DSP_IDCT_CONSTANTS_H
@@ -20,7 +20,7 @@
 #define IDCT_2_562 20995 /* 2.562915447 */
 #define IDCT_3_072 25172 /* 3.072711026 */
 
-#define IDCT_SHIFT1 11 /* pass 1 keeps two bits after the point */
+#define IDCT_SHIFT1 11 /* pass 1 keeps two fraction bits */
 #define IDCT_SHIFT2 18
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Portable inverse DCT to smaller blocks (the reference), and the choice of variant. Any thread;
- * no state. Every pass, of however many points, gives twice what it should.
+ * Portable inverse DCT to smaller blocks (the reference), and the selection of a variant. Any thread; no
+ * state. Every pass, whatever its number of points, gives twice the correct value.
  */
 #include "dsp/idct_small.h"
 
@@ -12,7 +12,7 @@
 #define ADD(a, b) (int16_t)((a) + (b))
 #define SUB(a, b) (int16_t)((a) - (b))
 
-/* x k, rounded. */
+/* Returns x times k, rounded. */
 static inline int16_t mul(int16_t x, int16_t k)
 {
     return (int16_t)((x * k + (1 << 14)) >> 15);
@@ -29,7 +29,7 @@ static inline uint8_t sample(int16_t v)
     return (uint8_t)(s < 0 ? 0 : s > 255 ? 255 : s);
 }
 
-/* Down each column, n points: one is the mean. */
+/* Transforms each column, n points: with one point, the DC. */
 static inline __attribute__((always_inline)) void pass(int16_t out[4][4], const int16_t in[4][4], const int n)
 {
     for (int x = 0; x < n; x++) {
@@ -67,7 +67,7 @@ static inline __attribute__((always_inline)) void block_of(uint8_t *dst, size_t 
         for (int x = 0; x < n; x++) dst[(size_t)y * stride + (size_t)x] = sample(b[x][y]);
 }
 
-/* The coefficients of the corner, which are the first of a sparse block. */
+/* Expands the coefficients of the corner, which come first in a sparse block. */
 static void expand_corner(int16_t out[64], const leat__tile_coefs *coefs, uint32_t b)
 {
     const int16_t *value = coefs->value + coefs->first[b];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The list of kernel families. A new family adds a function and a line. It asks the family's
- * own choice instead of repeating it, so the report cannot differ from what runs.
+ * The list of kernel families. A new family adds a function and a line. Each function asks the family's own
+ * selection instead of repeating it, so the report cannot differ from what runs.
  */
 #include "dsp/kernel.h"
 
@@ -120,6 +120,6 @@ bool leat__kernel_report(size_t i, uint32_t cpu_flags, const char **family, cons
     if (i >= LEAT_COUNT(families)) return false;
     *family = families[i].name;
     *isa = families[i].isa(cpu_flags);
-    if (leat__str_eq(*isa, "c")) *isa = "scalar"; /* one name, that of leat__cpu_level() */
+    if (leat__str_eq(*isa, "c")) *isa = "scalar"; /* one name, the same as in leat__cpu_level() */
     return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which variant of each family of kernels runs: for `leat machine`, logs and bug reports.
+ * Reports which variant of each kernel family runs: for `leat machine`, logs and bug reports.
  */
 #ifndef LEAT_DSP_KERNEL_H
 #define LEAT_DSP_KERNEL_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The i-th family and the ISA of the table that it fills for these flags (leat__cpu_flags());
+/* Returns the i-th family and the ISA of the table that it fills for these flags (leat__cpu_flags()), as
  * static strings. False past the last. */
 bool leat__kernel_report(size_t i, uint32_t cpu_flags, const char **family, const char **isa);
 

@@ -61,7 +61,7 @@ float leat__f32_of_bf16(uint16_t v)
     return float_of((uint32_t)v << 16);
 }
 
-/* A division as the SIMD kernels do it: one multiplication and one correction. */
+/* Divides like the SIMD kernels: one multiplication and one correction. */
 static float divide(float a, float b, float rb)
 {
     const float q = a * rb;

@@ -2,7 +2,7 @@
  *
  * Coefficients of a resize and the portable kernels: see resize.h.
  *
- * The arithmetic is Pillow's and must stay so: weights in double, summed in tap order,
+ * The arithmetic must stay the same as Pillow's: weights in double, summed in tap order,
  * divided by their sum, then rounded half away from zero to 22 fraction bits; pixels summed
  * in 32-bit integers, rounded once per pass. The file is built without contraction to FMA,
  * which would change the last bit of a weight.
@@ -74,7 +74,7 @@ static const struct {
 
 /* ---- building an axis ---- */
 
-/* Grows *block to at least `bytes`; the content is lost. */
+/* Grows *block to at least `bytes`; the old content is lost. */
 static int grow(void *block, size_t *cap, size_t bytes, leat_error *err)
 {
     void **p = block;
@@ -87,7 +87,8 @@ static int grow(void *block, size_t *cap, size_t bytes, leat_error *err)
     return 0;
 }
 
-/* Room for `taps` (rounded up to 4) rows of weights, checked: sizes come from images. */
+/* Makes room for `taps` (rounded up to 4) rows of weights. Sizes come from images, so they are checked for
+ * overflow. */
 static int grow_weights(leat__axis *a, leat_error *err)
 {
     uint64_t cells, bytes;
@@ -114,8 +115,8 @@ static uint32_t output_at(const leat__axis_request *q, uint32_t n, uint32_t j)
     return q->from + (q->mirror_out ? n - 1 - j : j);
 }
 
-/* First input and number of taps of each output, as Pillow bounds them. `first` is still
- * counted from input 0; padding outputs repeat the last. */
+/* Finds the first input and the number of taps of each output, with Pillow's bounds. `first` is still
+ * relative to input 0; padding outputs repeat the last. */
 static void place_taps(leat__axis *a, double in0, double scale, double support)
 {
     const leat__axis_request *q = &a->request;
@@ -123,7 +124,7 @@ static void place_taps(leat__axis *a, double in0, double scale, double support)
     const int32_t step = q->mirror_out ? -1 : 1;
     const int32_t start = (int32_t)output_at(q, a->count, 0);
     const uint32_t n = a->count;
-    double *restrict const center = a->center; /* said to be apart: so it becomes vectors */
+    double *restrict const center = a->center; /* restrict: needed for vectorisation */
     uint32_t *restrict const first = a->first, *restrict const taps_of = a->taps_of;
     uint32_t most = 1;
     for (uint32_t j = 0; j < n; j++) {
@@ -144,7 +145,7 @@ static void place_taps(leat__axis *a, double in0, double scale, double support)
     a->taps = most;
 }
 
-/* One loop for all filters; inlined per filter so that the cheap ones vectorise. */
+/* One loop for all filters, inlined per filter so that the cheap ones vectorise. */
 static inline __attribute__((always_inline)) void weigh(leat__axis *a, double scale,
                                                         double (*const at)(double))
 {
@@ -203,7 +204,7 @@ static int build_filtered(leat__axis *a, const leat__resize_dsp *dsp, leat_error
     return 0;
 }
 
-/* One tap per output. Pillow steps through the input by repeated addition: so do we. */
+/* Uses one tap per output. Steps through the input by repeated addition, like Pillow. */
 static int build_nearest(leat__axis *a, leat_error *err)
 {
     const leat__axis_request *q = &a->request;
@@ -225,7 +226,7 @@ static int build_nearest(leat__axis *a, leat_error *err)
     return 0;
 }
 
-/* Turns taps round for an input that is read mirrored. */
+/* Reverses the taps for an input that is read mirrored. */
 static void mirror_taps(leat__axis *a)
 {
     for (uint32_t j = 0; j < a->count; j++) {
@@ -241,7 +242,7 @@ static void mirror_taps(leat__axis *a)
     }
 }
 
-/* Range of inputs, zero weights in the padding, and `first` relative to the range. */
+/* Finds the range of inputs, clears weights in the padding, and makes `first` relative to the range. */
 static void finish(leat__axis *a)
 {
     const uint32_t n = a->count, taps4 = (a->taps + 3) & ~3u;
@@ -289,7 +290,7 @@ int leat__axis_build(leat__axis *a, const leat__axis_request *request, const lea
     a->count = q->count;
     a->stride = (a->count + 15) & ~15u;
     LEAT_TRY(grow_outputs(a, err));
-    /* every filter leaves an axis of unchanged length as it is */
+    /* an axis of unchanged length is copied, whatever the filter */
     if (same || q->filter == LEAT__FILTER_NEAREST) {
         LEAT_TRY(build_nearest(a, err));
     } else {
@@ -305,7 +306,7 @@ int leat__axis_build(leat__axis *a, const leat__axis_request *request, const lea
     return 0;
 }
 
-/* Taps go up with the outputs, so the first and the last one say it. */
+/* Taps ascend with the outputs, so the first and the last output give the range. */
 static void filtered_range(const leat__axis_request *q, uint32_t count, uint32_t *lo, uint32_t *hi)
 {
     const bool boxed = q->box_hi > 0;
@@ -320,7 +321,7 @@ static void filtered_range(const leat__axis_request *q, uint32_t count, uint32_t
     *hi = LEAT_MIN((uint32_t)to, q->in);
 }
 
-/* By repeated addition, as the build does it. */
+/* Uses repeated addition, like the build. */
 static void nearest_range(const leat__axis_request *q, uint32_t count, uint32_t *lo, uint32_t *hi)
 {
     const bool boxed = q->box_hi > 0, same = q->in == q->out && !boxed;
@@ -370,7 +371,7 @@ static size_t pack_bytes_c(const leat__axis *a, bool vertical)
     return (size_t)a->taps * a->count * sizeof(int32_t);
 }
 
-/* Output-major: the taps of one output side by side, for both passes. */
+/* Orders weights by output: the taps of one output are adjacent, for both passes. */
 static void pack_c(const leat__axis *a, bool vertical, void *packed)
 {
     int32_t *k = packed;
@@ -378,8 +379,8 @@ static void pack_c(const leat__axis *a, bool vertical, void *packed)
         for (uint32_t t = 0; t < a->taps; t++) *k++ = a->weight[(size_t)t * a->stride + j];
 }
 
-/* Resizes one row. `taps` is a constant for the common counts, so that the inner loop is unrolled.
- * Weights beyond an output's own taps are 0, and the pixels there are readable. */
+/* Resizes one row. `taps` is a constant for the common counts, so that the inner loop is unrolled. Weights
+ * past an output's own taps are 0, and the pixels there are readable. */
 static inline __attribute__((always_inline)) void row_c(const leat__axis *a, const uint8_t *src, uint8_t *dst,
                                                         const uint32_t taps)
 {

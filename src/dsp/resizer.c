@@ -3,9 +3,9 @@
  * The streaming resize: see resizer.h. Owns the ring between the passes and a small cache of
  * axes, used by one thread.
  *
- * Vertical mirroring: rows always come from the top, so the vertical axis is built in the
- * order in which its outputs become ready (mirrored taps get mirrored outputs too) and a
- * finished row k leaves as row k or height-1-k.
+ * Vertical mirroring: rows always come from the top, so the vertical axis is built in the order in which
+ * its outputs become ready (mirrored taps get mirrored outputs too). Finished row k is passed on as row k
+ * or height-1-k.
  */
 #include "dsp/resizer.h"
 
@@ -17,14 +17,14 @@
 #include "dsp/pixel.h"
 #include "probe/cpu.h"
 
-/* Fixed-size chains hit these; random crops rarely do, and then few entries stay warm. */
+/* Pipelines with fixed sizes hit this cache; random crops rarely do, so few entries are enough. */
 enum { CACHED = 4, X = 0, Y = 1 };
-/* Scratch rows behind the ring: between the passes, and the second pass's own. */
+/* Scratch rows after the ring: one between the passes, and one for the second pass. */
 enum { LINES = 2 };
 
 typedef struct cached_axis {
     leat__axis axis;
-    uint64_t used; /* 0 = holds nothing valid */
+    uint64_t used; /* 0 = empty */
 } cached_axis;
 
 struct leat__resizer {
@@ -120,7 +120,7 @@ int leat__resizer_plan(leat__resizer *r, const leat__axis_request *x, const leat
     return 0;
 }
 
-/* The ring holds the taps of one output; row pointers are padded to the kernels' group. */
+/* Sizes the ring for the taps of one output; row pointers are padded to the kernels' group. */
 static int size_ring(leat__resizer *r, uint32_t planes, leat_error *err)
 {
     LEAT_ASSERT(r->axis[X] != NULL && r->axis[Y] != NULL);
@@ -138,7 +138,7 @@ static int size_ring(leat__resizer *r, uint32_t planes, leat_error *err)
         r->ring_cap = 0;
         r->ring = leat__alloc_aligned(LEAT__MEM_SCRATCH, bytes, 64);
         if (!r->ring) return leat__fail_nomem(err, bytes, "a resize ring");
-        memset(r->ring, 0, bytes); /* row padding is read, never used: keep it defined */
+        memset(r->ring, 0, bytes); /* row padding is read, but its result is not used: keep it defined */
         r->ring_cap = bytes;
     }
     if (taps + 4 > r->taps_cap) {
@@ -183,7 +183,7 @@ static uint32_t place_of(const leat__resizer *r, uint32_t k)
     return r->reverse_rows ? r->axis[Y]->count - 1 - k : k;
 }
 
-/* The rows under the taps of output k, of the first plane. */
+/* Finds the rows under the taps of output k, of the first plane. */
 static void find_taps(leat__resizer *r, uint32_t k)
 {
     const leat__axis *const a = r->axis[Y];
@@ -195,7 +195,8 @@ static void find_taps(leat__resizer *r, uint32_t k)
     LEAT_ASSERT(padded <= r->taps_cap);
 }
 
-/* Vertical pass for output k of one plane: `n` bytes at dst. The taps move on to the next. */
+/* Runs the vertical pass for output k of one plane: writes `n` bytes at dst. Then advances the taps to the
+ * next plane. */
 static void run_vertical(leat__resizer *r, uint32_t k, uint8_t *dst, size_t n)
 {
     LEAT_ASSERT(k < r->axis[Y]->count);
@@ -205,7 +206,7 @@ static void run_vertical(leat__resizer *r, uint32_t k, uint8_t *dst, size_t n)
     for (uint32_t t = 0; t < r->taps_used; t++) r->taps[t] += r->pitch;
 }
 
-/* Output k, whose last tap has just come. */
+/* Writes output k, whose last tap has just arrived. */
 static int emit(leat__resizer *r, uint32_t k)
 {
     const leat__axis *const x = r->axis[X];
@@ -217,7 +218,7 @@ static int emit(leat__resizer *r, uint32_t k)
             run_vertical(r, k, dst, x->count);
             continue;
         }
-        /* kernels write whole vectors: not where the neighbour's pixels may be */
+        /* kernels write whole vectors, so not directly to the target: pixels of a neighbour may follow */
         run_vertical(r, k, line(r, 0), x->hi - x->lo);
         const uint8_t *const from = line(r, 0);
         uint8_t *const to = line(r, 1);
@@ -227,7 +228,7 @@ static int emit(leat__resizer *r, uint32_t k)
     return r->out.done(r->out.ctx, y);
 }
 
-/* Nothing is resized: from the codec's row to its place. */
+/* No resize: copies the codec's row directly to its destination. */
 static int copy_row(leat__resizer *r, const uint8_t *const *plane, size_t offset)
 {
     LEAT_ASSERT(r->next_out < r->axis[Y]->count);
@@ -240,7 +241,7 @@ static int copy_row(leat__resizer *r, const uint8_t *const *plane, size_t offset
     return r->out.done(r->out.ctx, y);
 }
 
-/* Takes the next row of all planes into the ring. */
+/* Stores the next row of all planes in the ring. */
 static void take_row(leat__resizer *r, const uint8_t *const *plane, size_t offset)
 {
     const leat__axis *const ax = r->axis[X];
@@ -265,7 +266,7 @@ int leat__resizer_rows(leat__resizer *r, uint32_t y, uint32_t count, const uint8
             LEAT_TRY(copy_row(r, plane, i * stride));
             continue;
         }
-        /* outputs are in order of their first row: nothing ahead looks at this one */
+        /* outputs are in order of their first row: no later output needs this row */
         if (r->next_out == ay->count || r->next_in < ay->first[r->next_out]) continue;
         take_row(r, plane, i * stride);
         while (r->next_out < ay->count && ay->first[r->next_out] + ay->taps_of[r->next_out] <= r->next_in + 1)

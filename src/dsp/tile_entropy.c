@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Portable reference of the tile entropy decoder, and the choice of variant. Any thread; no
- * state.
+ * Portable reference of the tile entropy decoder, and the selection of a variant. Any thread; no state.
  */
 #include "dsp/tile_entropy.h"
 
@@ -10,8 +9,8 @@
 #include "dsp/x86/tile_x86.h"
 #endif
 
-/* Sizes bottom up: the values of size > l + 1 have sizes 1 + (their sizes above level l), so
- * level l is the level above it spread out by the bits of plane l, plus one. */
+/* Computes sizes bottom-up. The values of size > l + 1 have sizes 1 + (their sizes above level l). So level l
+ * is the level above it, expanded by the bits of plane l, plus one. */
 static const uint8_t *sizes(leat__tile_coefs *c, const tile_planes *p)
 {
     uint8_t *above = c->size[0], *level = c->size[1];

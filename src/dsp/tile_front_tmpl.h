@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * First half of every variant of the entropy decoder: Huffman streams or plain bytes ->
- * bitmaps, then where the size planes and the extra bits lie. Compiled into each ISA file
- * with its own flags, so everything here is static inline. Table lookups along four
- * independent streams do not gain from wider registers: they are plain C everywhere. Bitmaps do: a
- * file that has its own way to them says so by TILE_OWN_BITMAPS.
+ * The first half of every variant of the entropy decoder: decodes Huffman streams or plain bytes to
+ * bitmaps, then finds the size planes and the extra bits. Compiled into each ISA file with its own flags,
+ * so everything here is static inline. Table lookups in four independent streams do not benefit from wider
+ * registers, so they are plain C everywhere. Bitmaps do benefit: a file with its own version defines
+ * TILE_OWN_BITMAPS.
  */
 #ifndef LEAT_DSP_TILE_FRONT_TMPL_H
 #define LEAT_DSP_TILE_FRONT_TMPL_H
@@ -18,8 +18,8 @@
 
 enum { STREAMS = 4, STREAM_HEADER = 2 * (STREAMS - 1), SYMBOLS_PER_FILL = 5 };
 
-/* Where the parts after the bitmaps lie. Plane l has count[l] bits, one per value of size
- * > l: is it > l + 1? The extra bits begin at `extra`. */
+/* The parts after the bitmaps. Plane l has count[l] bits, one per value of size > l: set if the size is > l +
+ * 1. The extra bits begin at `extra`. */
 typedef struct tile_planes {
     const uint8_t *plane[LEAT__TILE_PLANES_MAX + 1];
     uint32_t count[LEAT__TILE_PLANES_MAX + 1];
@@ -28,9 +28,8 @@ typedef struct tile_planes {
     const uint8_t *extra;
 } tile_planes;
 
-/* Four bit streams read round robin. Positions are bits from `base`; a stream that runs
- * past `limit` is held there while loading, so that no load leaves the padding, and found
- * out when its end is checked. */
+/* Four bit streams, read in turn. Positions are bits from `base`. A stream that runs past `limit` is held
+ * there while loading, so that no load leaves the padding; the check of its end detects it. */
 typedef struct tile_streams {
     const uint8_t *base;
     uint64_t limit;
@@ -42,13 +41,13 @@ TILE_INLINE uint64_t tile_bits_at(const uint8_t *base, uint64_t pos)
     return leat__load_u64(base + (pos >> 3)) >> (pos & 7);
 }
 
-/* 57 bits or more, and a one on top: how far it has moved down tells how many bits went. A
+/* Loads 57 bits or more, with a marker bit above them: its position tells how many bits were consumed. A
  * symbol takes at most 11 bits, so five fit. */
 TILE_INLINE uint64_t tile_fill(const tile_streams *s, uint64_t *pos)
 {
     if (__builtin_expect(*pos > s->limit, 0)) {
         *pos = s->limit;
-        __asm__("" : "+r"(*pos)); /* a branch, not a choice that each load waits for */
+        __asm__("" : "+r"(*pos)); /* forces a branch: a conditional move would delay each load */
     }
     return tile_bits_at(s->base, *pos) | UINT64_C(1) << 63;
 }
@@ -62,7 +61,7 @@ TILE_INLINE uint64_t tile_fill(const tile_streams *s, uint64_t *pos)
         out[i] = (uint8_t)(e_ >> 8);                                                                         \
     } while (0)
 
-/* n symbols; symbol i comes from stream i % 4 and uses table[i]. */
+/* Decodes n symbols; symbol i comes from stream i % 4 and uses table[i]. */
 TILE_INLINE void tile_symbols(tile_streams *s, const leat__tile_codes *codes, uint8_t *out,
                               const uint8_t *table, uint32_t n)
 {
@@ -109,7 +108,7 @@ TILE_INLINE void tile_symbols(tile_streams *s, const leat__tile_codes *codes, ui
     }
 }
 
-/* Symbol of a pair -> two counts, the first block's in the low byte. */
+/* Maps the symbol of a pair to two counts, the first block's in the low byte. */
 #define TILE_ROW9(h)                                                                                         \
     0 | (h) << 8, 1 | (h) << 8, 2 | (h) << 8, 3 | (h) << 8, 4 | (h) << 8, 5 | (h) << 8, 6 | (h) << 8,        \
         7 | (h) << 8, 8 | (h) << 8
@@ -119,22 +118,22 @@ static const uint16_t tile_pair[LEAT__TILE_PAIRS] = {
 };
 #undef TILE_ROW9
 
-/* Counts of bitmap bytes of a component: `pairs` symbols or bytes -> groups[0 .. n). */
+/* Decodes the counts of bitmap bytes of a component: pairs of n counts to groups[0 .. n). */
 TILE_INLINE void tile_unpair(uint8_t *groups, const uint8_t *symbol, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i += 2) leat__store_u16(groups + i, tile_pair[*symbol++]);
 }
 
-/* Bitmaps from their bytes, of which block b has groups[b], and where their values begin; returns
- * the number of values. */
+/* Builds bitmaps from their bytes (block b has groups[b] of them), and finds where their values begin.
+ * Returns the number of values. */
 TILE_INLINE uint32_t tile_bitmaps(leat__tile_coefs *c, const uint8_t *bytes, uint32_t blocks);
 
-/* The same of plain bitmaps: a nibble per block says how many nibbles of bitmap follow, less one;
- * then the nibbles of all blocks, back to back. */
+/* Reads plain bitmaps: one nibble per block is its number of bitmap nibbles, minus one; then the nibbles of
+ * all blocks, adjacent. */
 TILE_INLINE leat__tile_damage tile_front_fast(leat__tile_coefs *c, const uint8_t *in, size_t len,
                                               const leat__tile_shape *shape, size_t *used, uint32_t *values);
 
-/* Huffman-coded bitmaps. *used: bytes of the tile that were read. */
+/* Decodes Huffman-coded bitmaps. *used: bytes of the tile that were read. */
 TILE_INLINE leat__tile_damage tile_front_small(leat__tile_coefs *c, const uint8_t *in, size_t len,
                                                const leat__tile_shape *shape, const leat__tile_codes *codes,
                                                size_t *used, uint32_t *values)
@@ -182,7 +181,7 @@ TILE_INLINE leat__tile_damage tile_front_small(leat__tile_coefs *c, const uint8_
 
 #ifndef TILE_OWN_BITMAPS
 
-/* Keeps the low `groups` bytes of a bitmap. */
+/* Masks that keep the low `groups` bytes of a bitmap. */
 static const uint64_t tile_keep[9] = {
     0,
     UINT64_C(0xff),
@@ -216,9 +215,9 @@ TILE_INLINE leat__tile_damage tile_front_fast(leat__tile_coefs *c, const uint8_t
     size_t at = counts * 2; /* in nibbles */
     uint32_t n = 0;
     if (len < counts + 1) return LEAT__TILE_SHORT;
-    const size_t last = len - 1; /* loads start inside the tile, whatever the counts say */
+    const size_t last = len - 1; /* loads start inside the tile, whatever the counts are */
     for (uint32_t b = 0; b < shape->blocks; b++) {
-        uint32_t skip = 60 - 4 * (in[b / 2] >> 4 * (b & 1) & 15); /* unused bits on top */
+        uint32_t skip = 60 - 4 * (in[b / 2] >> 4 * (b & 1) & 15); /* unused bits at the top */
         const uint8_t *p = in + (at / 2 < last ? at / 2 : last);
         uint32_t shift = 4 * (at & 1);
         uint64_t mask = leat__load_u64(p) >> shift;
@@ -241,14 +240,14 @@ TILE_INLINE uint32_t tile_popcount(const uint8_t *bits, uint32_t n)
     uint32_t count = 0;
     for (; n >= 64; n -= 64, bits += 8) {
         uint64_t word = leat__load_u64(bits);
-        __asm__("" : "+r"(word)); /* no vectors: they would be gathered */
+        __asm__("" : "+r"(word)); /* prevents vectorisation, which would gather */
         count += (uint32_t)__builtin_popcountll(word);
     }
     uint64_t rest = leat__load_u64(bits) & ((UINT64_C(1) << n) - 1);
     return count + (uint32_t)__builtin_popcountll(rest);
 }
 
-/* Bitmaps into c->mask, the places of the rest into *p. */
+/* Writes the bitmaps to c->mask, and the positions of the other parts to *p. */
 TILE_INLINE leat__tile_damage tile_front(leat__tile_coefs *c, const uint8_t *in, size_t len,
                                          const leat__tile_shape *shape, const leat__tile_codes *codes,
                                          tile_planes *p)
@@ -299,8 +298,8 @@ TILE_INLINE void tile_finish(leat__tile_coefs *c, const leat__tile_shape *shape)
     }
 }
 
-/* JPEG's amplitude code: of the numbers of n bits those without the top bit are negative.
- * Written without a condition: compilers make a branch of one, and half are taken. */
+/* Decodes JPEG's amplitude code: numbers of n bits without the top bit are negative. Written without a
+ * condition: compilers turn it into a branch, which would be unpredictable. */
 TILE_INLINE int16_t tile_amplitude(uint64_t bits, uint32_t size)
 {
     uint32_t ones = (1u << size) - 1;

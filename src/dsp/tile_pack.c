@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Portable reference of the packing kernels, and the choice of variant. Any thread; no state.
+ * Portable reference of the packing kernels, and the selection of a variant. Any thread; no state.
  */
 #include "dsp/tile_pack.h"
 
@@ -9,8 +9,8 @@
 #include "dsp/x86/tile_x86.h"
 #endif
 
-/* Which of the four coefficients in a word are not zero: bit 15 of each lane says so, and the
- * product gathers the four bits, none of which meets another on the way. */
+/* Returns a bit for each of the four coefficients in a word that is not zero. Bit 15 of each lane is set
+ * then, and the product gathers the four bits without carries. */
 static inline uint64_t nonzero4(uint64_t word)
 {
     const uint64_t low = UINT64_C(0x7fff7fff7fff7fff);
@@ -18,7 +18,7 @@ static inline uint64_t nonzero4(uint64_t word)
     return (bit * UINT64_C(0x0001000200040008)) >> 48 & 15;
 }
 
-/* The block in tile order, which is a matter of half rows, and its bitmap. */
+/* Copies the block in tile order, half a row at a time, and returns its bitmap. */
 static inline uint64_t order_block(int16_t ordered[64], const int16_t *block)
 {
     uint64_t mask = 0;
@@ -59,7 +59,7 @@ static uint8_t *put_values_c(uint8_t *at, leat__tile_parts *p)
     }
     pack_bits b = {.at = at};
     uint32_t i = 0;
-    for (; i + 3 <= p->values; i += 3) { /* three of 15 bits fit beside seven that wait */
+    for (; i + 3 <= p->values; i += 3) { /* three values of 15 bits fit in addition to seven waiting bits */
         for (uint32_t k = i; k < i + 3; k++) pack_extra(&b, p->value[k]);
         pack_spill(&b);
     }

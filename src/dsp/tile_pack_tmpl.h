@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of packing that are plain C in more than one variant (dsp/tile_pack.h). Compiled
- * into each ISA file with its own flags, so everything here is static inline.
+ * The parts of packing that are plain C in more than one variant (dsp/tile_pack.h). Compiled into each ISA
+ * file with its own flags, so everything here is static inline.
  */
 #ifndef LEAT_DSP_TILE_PACK_TMPL_H
 #define LEAT_DSP_TILE_PACK_TMPL_H
@@ -22,14 +22,14 @@ typedef struct pack_bits {
     uint32_t n;
 } pack_bits;
 
-/* At most 56 bits between two calls of pack_spill. */
+/* Appends bits, at most 56 between two calls of pack_spill. */
 PACK_INLINE void pack_put(pack_bits *b, uint64_t value, uint32_t n)
 {
     b->acc |= value << b->n;
     b->n += n;
 }
 
-/* Writes eight bytes, of which those count that are full: no branch. */
+/* Stores eight bytes and advances past the full ones: without a branch. */
 PACK_INLINE void pack_spill(pack_bits *b)
 {
     leat__store_u64(b->at, b->acc);
@@ -48,7 +48,7 @@ PACK_INLINE uint8_t *pack_flush(pack_bits *b)
 
 /* ---- taking apart ---- */
 
-/* What is known of a block once its bitmap is. */
+/* Records the bitmap of a block and its number of groups. */
 PACK_INLINE void pack_note(leat__tile_parts *p, uint32_t b, uint64_t mask)
 {
     p->mask[b] = mask;
@@ -62,8 +62,8 @@ PACK_INLINE uint32_t pack_size(int32_t v)
     return 32 - (uint32_t)__builtin_clz((uint32_t)abs(v));
 }
 
-/* A plane marks the remaining values that do not fit in `l` bits; those continue in the next plane.
- * Takes eight at a time: bit 7 of each byte is the mark, and the product gathers the eight bits. */
+/* Writes a plane, which marks the remaining values that do not fit into `l` bits; those continue in the next
+ * plane. Handles eight at a time: bit 7 of each byte is the mark, and the product gathers the eight bits. */
 PACK_INLINE uint32_t pack_plane(uint8_t *at, uint8_t *left, uint32_t n, uint32_t l)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -82,7 +82,7 @@ PACK_INLINE uint32_t pack_plane(uint8_t *at, uint8_t *left, uint32_t n, uint32_t
     return next;
 }
 
-/* The value's low bits; of a negative one, less one. */
+/* Returns the low bits of the value; of a negative one, minus one. */
 PACK_INLINE uint32_t pack_low_bits(int32_t v, uint32_t size)
 {
     return (uint32_t)(v + (v >> 31)) & ((1u << size) - 1);
@@ -108,7 +108,7 @@ PACK_INLINE bool pack_same(const leat__tile_coefs *coefs, uint32_t b, const int1
 
 /* ---- back into the order of a scan ---- */
 
-/* Bit of a tile's bitmap -> place in zigzag order. */
+/* Maps a bit of a tile's bitmap to its position in zigzag order. */
 static const uint8_t pack_place[64] = {
     0,  1,  5,  6,  2,  4,  7,  13, 3,  8,  12, 17, 9,  11, 18, 24, 14, 15, 27, 28, 16, 26,
     29, 42, 10, 19, 23, 32, 20, 22, 33, 38, 25, 30, 41, 43, 31, 40, 44, 53, 21, 34, 37, 47,
@@ -121,7 +121,7 @@ PACK_INLINE void pack_add_symbol(leat__scan_block *out, uint32_t symbol, uint32_
     out->extra[out->symbols] = (uint16_t)extra;
 }
 
-/* From the coefficients in out->at to symbols, which never overtake them. */
+/* Converts the coefficients in out->at to symbols in place: writing never overtakes reading. */
 PACK_INLINE void pack_symbols(leat__scan_block *out)
 {
     uint32_t last = 0;

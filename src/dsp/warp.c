@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The portable warp kernels, their choice, and the layout they read: see warp.h. Pure functions.
+ * The portable warp kernels, the selection of a variant, and the image layout that they read: see warp.h.
+ * Pure functions.
  */
 #include "dsp/warp.h"
 

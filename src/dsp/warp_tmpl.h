@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The warp kernels, to be compiled once per ISA: only static functions. Positions are plain C that
- * the compiler vectorises along the row; filters take the four channels of a pixel as one vector.
- * Included by warp.c and its siblings in x86/.
+ * The warp kernels, compiled once per ISA: only static functions. Positions are plain C that the compiler
+ * vectorises along the row; filters process the four channels of a pixel as one vector. Included by warp.c
+ * and its siblings in x86/.
  */
 #include <string.h>
 
@@ -45,8 +45,8 @@ static void tmpl_fixed(const leat__warp_image *im, int32_t *restrict at, size_t 
     }
 }
 
-/* Runs of pixels in stages, each of which the compiler vectorises: all positions as doubles, then
- * who is inside, then pixel and distance, of positions that fit an integer. */
+/* Processes pixels in stages that the compiler vectorises: first all positions as doubles, then which are
+ * inside, then pixel and distance of positions that fit an integer. */
 static inline void tmpl_pick(const leat__warp_image *im, double half, const double *restrict u,
                              const double *restrict v, int32_t *restrict at, double *restrict dx,
                              double *restrict dy)
@@ -112,7 +112,7 @@ static __attribute__((unused)) void tmpl_nearest(const leat__warp_image *im, lea
     for (size_t i = 0; i < n; i++) px[i] = im->origin[s.at[i]];
 }
 
-/* The channels of a pixel side by side: all four, or two at a time where a register holds no more. */
+/* The channels of a pixel in one vector: all four, or two at a time if a register holds no more. */
 #if defined(__AVX__)
 enum { TMPL_LANES = 4 };
 #else
@@ -131,7 +131,7 @@ static inline tmpl_ints tmpl_channels(uint32_t px, int first)
 #endif
 }
 
-/* Compilers of today convert element by element unless told. */
+/* Current compilers convert element by element unless an intrinsic is used. */
 static inline tmpl_doubles tmpl_exact(tmpl_ints v)
 {
 #if defined(__AVX__)
@@ -143,7 +143,7 @@ static inline tmpl_doubles tmpl_exact(tmpl_ints v)
 #endif
 }
 
-/* Rounded towards zero and cut to 0..255. */
+/* Rounds towards zero and clips to 0..255. */
 static inline uint32_t tmpl_bytes(tmpl_doubles v, int first)
 {
 #if defined(__SSE4_1__)
@@ -192,7 +192,7 @@ static void tmpl_rounded(const leat__warp_image *im, leat__warp_spots s, uint32_
     tmpl_mix(im, s, px, n, 0.5);
 }
 
-/* A cubic through four values, in Pillow's form; of bytes, its coefficients are exact integers. */
+/* Evaluates a cubic through four values, in Pillow's form. For bytes, its coefficients are exact integers. */
 static inline tmpl_doubles tmpl_cubic_row(const uint32_t *p, double d, int first)
 {
     const tmpl_ints v1 = tmpl_channels(p[-1], first), v2 = tmpl_channels(p[0], first);
@@ -224,6 +224,6 @@ static void tmpl_bicubic(const leat__warp_image *im, leat__warp_spots s, uint32_
     }
 }
 
-/* The members of a leat__warp_dsp that every ISA takes from here. */
+/* The members of a leat__warp_dsp that are the same for every ISA. */
 #define WARP_TMPL_MEMBERS                                                                                    \
     .mapped = tmpl_mapped, .bilinear = tmpl_bilinear, .rounded = tmpl_rounded, .bicubic = tmpl_bicubic

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Portable upsampling and colour conversion (the reference), and the choice of variant. Any
- * thread; no state.
+ * Portable upsampling and colour conversion (the reference), and the selection of a variant. Any thread; no
+ * state.
  */
 #include "dsp/ycc.h"
 
@@ -9,7 +9,7 @@
 #include "dsp/x86/tile_x86.h"
 #endif
 
-/* The rounding alternates between the two outputs of a sample, so that it does not drift. */
+/* The rounding alternates between the two outputs of a sample, so that errors do not accumulate. */
 static void h2v1_c(uint8_t *restrict out, const uint8_t *restrict in, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -51,7 +51,7 @@ static inline uint8_t clamp8(int v)
     return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 }
 
-/* 16 bits after the point: 1.402, 0.344136, 0.714136, 1.772. */
+/* Constants with 16 fraction bits: 1.402, 0.344136, 0.714136, 1.772. */
 static void rgb_c(uint8_t *restrict r, uint8_t *restrict g, uint8_t *restrict b, const uint8_t *restrict y,
                   const uint8_t *restrict cb, const uint8_t *restrict cr, uint32_t n)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Axes of 8-bit weights, the portable kernels, and the choice of variant: see ycc_resize.h. Any
+ * Axes of 8-bit weights, the portable kernels, and the selection of a variant: see ycc_resize.h. Any
  * thread; no state.
  */
 #include "dsp/ycc_resize.h"
@@ -46,7 +46,7 @@ static int make_room(leat__ycc_axis *a, leat_error *err)
     return 0;
 }
 
-/* Two weights of 8 bits, of which one may be all there is. */
+/* Joins two 8-bit weights. A weight of 256, which is then the only one, gives 1 to the other. */
 static inline uint32_t two_weights(uint32_t a, uint32_t b)
 {
     const uint32_t whole_a = a >> 8, whole_b = b >> 8;
@@ -55,8 +55,8 @@ static inline uint32_t two_weights(uint32_t a, uint32_t b)
     return a | b << 8;
 }
 
-/* Rounds where the sum of the weights so far is, not each weight: so they add up. `sum` is per
- * output what came before. */
+/* Rounds the running sum of the weights, not each weight, so that they add up to 256. `sum` is the previous
+ * sum of each output. */
 static void round_pair(const leat__ycc_axis *a, uint32_t pair, uint32_t *restrict sum)
 {
     enum { SHIFT = LEAT__RESIZE_BITS - 8, HALF = 1 << (SHIFT - 1) };
@@ -73,8 +73,8 @@ static void round_pair(const leat__ycc_axis *a, uint32_t pair, uint32_t *restric
     }
 }
 
-/* Taps that would reach beyond the end move back, their weights forth: of the exact ones, whose
- * rows are there for a multiple of four taps. */
+/* Moves back taps that would reach past the end, and shifts their exact weights accordingly. These have rows
+ * for a multiple of four taps. */
 static void stay_inside(leat__ycc_axis *a)
 {
     const leat__axis *const e = &a->exact;
@@ -91,13 +91,13 @@ static void stay_inside(leat__ycc_axis *a)
     for (uint32_t j = a->count; j < a->stride; j++) a->first[j] = a->first[a->count - 1];
 }
 
-/* Where each group loads: at its lowest input, moved back where that passes the row's slack.
- * False when some group does not find its first pair there. */
+/* Decides where each group loads: at its lowest input, moved back if that would exceed the row's slack. False
+ * when a group does not find its first pair there. */
 static bool place_loads(leat__ycc_axis *a, uint32_t group, int32_t load)
 {
     const int32_t end = (int32_t)a->width + LEAT__RESIZE_SLACK - 2 * (int32_t)(a->pairs - 1);
     for (uint32_t j = 0; j < a->stride; j += group) {
-        /* outputs go up or, mirrored, down */
+        /* outputs ascend or, when mirrored, descend */
         const uint32_t one = a->first[j], other = a->first[j + group - 1];
         const uint32_t low = LEAT_MIN(one, other), high = LEAT_MAX(one, other);
         const int32_t base = LEAT_MIN((int32_t)low, end - load);
@@ -128,7 +128,7 @@ int leat__ycc_axis_build(leat__ycc_axis *a, const leat__axis_request *request,
     a->pairs = (e->taps + 1) / 2;
     if (2 * a->pairs > LEAT__YCC_TAPS_MAX || 2 * a->pairs > a->width) return 0;
     LEAT_TRY(make_room(a, err));
-    /* the exact build's scratch is free now */
+    /* the scratch of the exact build is free now */
     uint32_t *const sum = (uint32_t *)(void *)e->sum;
     memset(sum, 0, e->stride * sizeof *sum);
     memset(a->weight, 0, (size_t)a->stride * a->pairs * sizeof *a->weight);
@@ -150,7 +150,7 @@ void leat__ycc_axis_reset(leat__ycc_axis *a)
 
 /* ---- portable kernels ---- */
 
-/* Sums are of at most 256 times a sample centred at 0: 16 bits. */
+/* Scales a sum and rounds. Sums are at most 256 times a sample centred at 0, so they fit 16 bits. */
 static inline int32_t scaled(int16_t sum, int32_t k)
 {
     return (sum * k + (1 << 14)) >> 15;
@@ -161,7 +161,7 @@ static inline uint8_t clamp8(int32_t v)
     return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 }
 
-/* `pairs` is a constant for the common counts, so that the inner loop is unrolled. */
+/* Resizes one row. `pairs` is a constant for the common counts, so that the inner loop is unrolled. */
 static inline __attribute__((always_inline)) void row_c(const leat__ycc_axis *a, const uint8_t *src,
                                                         int8_t *dst, const uint32_t pairs)
 {
@@ -187,7 +187,7 @@ static void across_c(const leat__ycc_axis *a, uint32_t rows, const uint8_t *src,
     }
 }
 
-enum { STRIP = 32 }; /* pixels whose sums stay near */
+enum { STRIP = 32 }; /* pixels whose sums stay in registers or L1 */
 
 static void sums_of(const leat__ycc_taps *t, size_t x, int16_t sum[STRIP])
 {

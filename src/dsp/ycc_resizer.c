@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Components in, pixels out: see ycc_resizer.h. Owns the axes and the rows between the passes;
- * one thread. Both chroma components share their axes.
+ * Resizes components to pixels: see ycc_resizer.h. Owns the axes and the rows between the passes; one
+ * thread. Both chroma components share their axes.
  */
 #include "dsp/ycc_resizer.h"
 
@@ -21,7 +21,7 @@ struct leat__ycc_resizer {
     leat__ycc_axis axis[2][2]; /* [luma, chroma][x, y] */
     uint32_t components;
     bool reverse_rows;
-    uint32_t have[3]; /* rows */
+    uint32_t have[3]; /* rows received */
     int8_t *rows[3];
     int8_t *block;
     size_t cap, pitch;
@@ -48,7 +48,7 @@ void leat__ycc_resizer_close(leat__ycc_resizer **pr)
     *pr = NULL;
 }
 
-/* How often samples `step` pixels apart may be halved without getting fewer than the output. */
+/* Returns how often samples `step` pixels apart may be halved without having fewer than the output. */
 static uint32_t halvings(const leat__axis_request *q, uint32_t step)
 {
     uint32_t n = 0;
@@ -56,7 +56,7 @@ static uint32_t halvings(const leat__axis_request *q, uint32_t step)
     return n;
 }
 
-/* The axis on samples `step` pixels apart; *first is the one at the crop's start. */
+/* Converts an axis to samples `step` pixels apart; *first is the one at the crop's start. */
 static leat__axis_request on_grid(const leat__axis_request *pixels, uint32_t start, uint32_t step,
                                   uint32_t *first)
 {
@@ -72,7 +72,7 @@ static leat__axis_request on_grid(const leat__axis_request *pixels, uint32_t sta
     return q;
 }
 
-/* One axis of luma or chroma. */
+/* Plans one axis of luma or chroma. */
 static int plan_axis(leat__ycc_resizer *r, int kind, int dim, const leat__axis_request *pixels,
                      uint32_t start, uint32_t step, uint32_t *at, uint32_t *length, bool *fits,
                      leat_error *err)
@@ -98,7 +98,7 @@ static int make_room(leat__ycc_resizer *r, const leat__ycc_part part[3], leat_er
         r->cap = 0;
         r->block = leat__alloc_aligned(LEAT__MEM_SCRATCH, bytes, 64);
         if (!r->block) return leat__fail_nomem(err, bytes, "rows between two passes");
-        memset(r->block, 0, bytes); /* row padding is read, never used: keep it defined */
+        memset(r->block, 0, bytes); /* row padding is read, but its result is not used: keep it defined */
         r->cap = bytes;
     }
     r->rows[0] = r->block;
@@ -110,7 +110,7 @@ int leat__ycc_resizer_plan(leat__ycc_resizer *r, const leat__ycc_grid *grid, uin
                            const leat__axis_request *x, const leat__axis_request *y, leat__ycc_part part[3],
                            bool *fits, leat_error *err)
 {
-    /* rows come from the top, and leave as resizer.c explains */
+    /* rows come from the top; resizer.c explains in which order they are finished */
     leat__axis_request ordered = *y;
     ordered.mirror_out = y->mirror_in;
     r->reverse_rows = y->mirror_in != y->mirror_out;
@@ -138,7 +138,7 @@ void leat__ycc_resizer_rows(leat__ycc_resizer *r, uint32_t c, uint32_t count, co
     r->have[c] += count;
 }
 
-/* The rows under output k of component c. */
+/* Returns the rows under output k of component c. */
 static leat__ycc_taps taps_of(const leat__ycc_resizer *r, uint32_t c, uint32_t k)
 {
     const leat__ycc_axis *const y = &r->axis[c == 0 ? LUMA : CHROMA][Y];

@@ -77,7 +77,7 @@ static inline float tmpl_total(const float *column)
 
 static void group_products_avx2(const int8_t *q, const uint8_t *groups, size_t count, int32_t *out)
 {
-    enum { WORDS = LEAT__ALIGN_CODE / 4, PARTS = 4 }; /* of four codes each */
+    enum { WORDS = LEAT__ALIGN_CODE / 4, PARTS = 4 }; /* four codes per part */
     __m256i wide[WORDS], bias;
     int32_t sum = 0;
     for (int k = 0; k < LEAT__ALIGN_CODE; k++) sum += q[k];
@@ -94,14 +94,14 @@ static void group_products_avx2(const int8_t *q, const uint8_t *groups, size_t c
                 const __m256i four = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)groups));
                 part[p] = _mm256_add_epi32(part[p], _mm256_madd_epi16(wide[k], four));
             }
-        for (int p = 0; p < PARTS; p += 2) { /* two sums of each code become one */
+        for (int p = 0; p < PARTS; p += 2) { /* adds the two sums of each code */
             const __m256i all = _mm256_permute4x64_epi64(_mm256_hadd_epi32(part[p], part[p + 1]), 0xd8);
             _mm256_storeu_si256((__m256i *)(out + 4 * p), _mm256_add_epi32(all, bias));
         }
     }
 }
 
-/* The distances of 8 codes from i on, and the bits of those below the limit. */
+/* Computes the distances of 8 codes, and returns the bits of those below the limit. */
 static inline uint32_t tmpl_nearer(const int32_t *product, const float *scale, float own, float limit,
                                    float *distance)
 {

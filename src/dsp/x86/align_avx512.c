@@ -11,9 +11,9 @@
 #include "dsp/align_tmpl.h"
 #include "dsp/x86/align_products_tmpl.h"
 
-/* The rows of a map that hardly rotates are two or three, and in the lanes at both ends the first and the
- * last of them. Four rows of pixels are two registers, from which one permutation takes all lanes; a gather
- * takes several times as long. */
+/* If a map hardly rotates, the lanes need only two or three rows, and the lanes at both ends have the first
+ * and the last of them. Four rows of pixels fit into two registers, from which one permutation takes all
+ * lanes; a gather takes several times as long. */
 static inline tmpl_bits tmpl_quads(const leat__align_image *d, tmpl_int x, tmpl_int y)
 {
     const __m512i step = _mm512_set1_epi32(0x21200100); /* right, below, both */
@@ -87,7 +87,7 @@ static inline float tmpl_total(const float *column)
 
 enum { WORDS = LEAT__ALIGN_CODE / 4, GROUP_BYTES = LEAT__ALIGN_GROUP * LEAT__ALIGN_CODE };
 
-/* Of `n` groups side by side: each sum waits for its last addition. */
+/* Handles `n` adjacent groups at once, to hide the latency of the additions. */
 static inline void some_products(const __m512i *q, __m512i bias, const uint8_t *groups, size_t n,
                                  int32_t *out)
 {
@@ -115,7 +115,7 @@ static void group_products_avx512(const int8_t *q, const uint8_t *groups, size_t
         some_products(word, bias, groups, 1, out);
 }
 
-/* The distances of 16 codes from i on, and the bits of those below the limit. */
+/* Computes the distances of 16 codes, and returns the bits of those below the limit. */
 static inline uint32_t tmpl_nearer(const int32_t *product, const float *scale, float own, float limit,
                                    float *distance)
 {

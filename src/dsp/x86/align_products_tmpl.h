@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of integers with AVX2, for both variants of x86: memory limits them more than lanes do. Sums of
- * floats.
+ * Products of integers with AVX2, for both x86 variants: they are limited by memory rather than by lanes.
+ * Also sums of floats.
  */
 #ifndef LEAT_DSP_X86_ALIGN_PRODUCTS_TMPL_H
 #define LEAT_DSP_X86_ALIGN_PRODUCTS_TMPL_H
@@ -10,7 +10,7 @@
 
 #include "dsp/align.h"
 
-/* Halves are added until one number is left. */
+/* Sums a vector: adds halves until one number is left. */
 static inline float tmpl_total_of(__m256 v)
 {
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
@@ -31,7 +31,7 @@ static inline __m256i tmpl_product(const __m256i *q, const int8_t *code, size_t 
     return sum;
 }
 
-/* The sums of four vectors. */
+/* Returns the sums of four vectors. */
 static inline __m128i tmpl_add_up(__m256i a, __m256i b, __m256i c, __m256i d)
 {
     const __m256i all = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));

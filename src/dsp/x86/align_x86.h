@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels of x86, for the choice in align.c, and what they share.
+ * The x86 kernels, for the selection in align.c, and the code they share.
  */
 #ifndef LEAT_DSP_X86_ALIGN_X86_H
 #define LEAT_DSP_X86_ALIGN_X86_H

@@ -86,7 +86,7 @@ static inline __m128i blend_bf16x8(__m128i a, __m128i b, float wa, float wb)
     return _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
 }
 
-/* The end of a row goes through a padded vector: the same arithmetic to the last element. */
+/* The end of a row is processed in a padded vector, so all elements get the same arithmetic. */
 #define BLEND_16(name, eight)                                                                                \
     static void name(uint16_t *a, const uint16_t *b, size_t n, float wa, float wb)                           \
     {                                                                                                        \

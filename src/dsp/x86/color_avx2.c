@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The colour kernels compiled for AVX2, with a look-up by shuffles: each of 16 shuffles holds
- * 16 entries and gives 0 for indices that are not its own.
+ * The colour kernels compiled for AVX2, with a table lookup by shuffles: each of 16 shuffles covers 16
+ * entries and gives 0 for other indices.
  */
 #include <immintrin.h>
 

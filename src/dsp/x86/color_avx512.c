@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The colour kernels compiled for AVX-512, with a look-up by two permutations of 128 entries.
+ * The colour kernels compiled for AVX-512, with a table lookup by two permutations of 128 entries.
  */
 #include <immintrin.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The colour kernels of x86, for the ladder in color.c.
+ * The colour kernels of x86, for the selection in color.c.
  */
 #ifndef LEAT_DSP_X86_COLOR_X86_H
 #define LEAT_DSP_X86_COLOR_X86_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies past the caches for AVX-512: see copy_tmpl.h.
+ * Copies that bypass the caches, for AVX-512: see copy_tmpl.h.
  */
 #include <immintrin.h>
 

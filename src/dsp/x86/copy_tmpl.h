@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A copy past the caches. The includer defines put_line, which copies a line of 64 bytes to an aligned
- * address. Three parts are copied at once: the CPU prefetches only within a page, so one stream of reads
- * waits for memory at each new page.
+ * A copy that bypasses the caches. The including file defines put_line, which copies a line of 64 bytes to
+ * an aligned address. Three parts are copied at once: the CPU prefetches only within a page, so a single
+ * stream of reads would wait for memory at each new page.
  */
 #include <immintrin.h>
 #include <string.h>
 
 #define LINE ((size_t)64)
 #define PARTS 3
-#define SHORT ((size_t)1024) /* fewer bytes are not worth it */
+#define SHORT ((size_t)1024) /* shorter copies do not benefit */
 
 static void copy_out(uint8_t *to, const uint8_t *from, size_t bytes)
 {

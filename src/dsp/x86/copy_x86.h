@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The copies of x86, for the choice in copy.c.
+ * The copies of x86, for the selection in copy.c.
  */
 #ifndef LEAT_DSP_X86_COPY_X86_H
 #define LEAT_DSP_X86_COPY_X86_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The distance kernels of x86, for the choice in distance.c.
+ * The distance kernels of x86, for the selection in distance.c.
  */
 #ifndef LEAT_DSP_X86_DISTANCE_X86_H
 #define LEAT_DSP_X86_DISTANCE_X86_H

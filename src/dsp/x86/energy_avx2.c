@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums of squares for AVX2: two blocks at a time, whose coefficients of one frequency become neighbours, so
- * that vpmaddwd squares and adds both. Sparse blocks are expanded by groups of eight.
+ * Sums of squares for AVX2. Two blocks are processed at a time: their coefficients of one frequency are
+ * interleaved, so that vpmaddwd squares and adds both. Sparse blocks are expanded in groups of eight.
  */
 #include <immintrin.h>
 
@@ -13,7 +13,7 @@
 
 static const uint8_t expand_words[256][16] __attribute__((aligned(64))) = {EXPAND_256(EXPAND_WORDS_OF)};
 
-/* Sums of coefficients 16 i to 16 i + 15, as vpunpck leaves them: of each eight the first four, and the
+/* Sums of coefficients 16 i to 16 i + 15, in the order of vpunpck: the first four of each eight, and the
  * others. */
 typedef struct sums {
     V low[4], high[4];
@@ -61,7 +61,7 @@ static void plain(uint32_t sum[64], const int16_t *blocks, uint32_t count)
     store(sum, &s);
 }
 
-/* The next 16 coefficients of a block, of which `bits` are not zero. */
+/* Expands the next 16 coefficients of a block, of which `bits` are not zero. */
 INLINE V expand(const int16_t **value, uint32_t bits)
 {
     const int16_t *const from = *value;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums of squares for AVX-512 (VBMI2, VNNI): two blocks at a time, whose coefficients of one frequency
- * become neighbours, so that vpdpwssd squares and adds both.
+ * Sums of squares for AVX-512 (VBMI2, VNNI). Two blocks are processed at a time: their coefficients of one
+ * frequency are interleaved, so that vpdpwssd squares and adds both.
  */
 #include <immintrin.h>
 
@@ -10,8 +10,8 @@
 #define INLINE static inline __attribute__((always_inline))
 #define V __m512i
 
-/* Sums of coefficients 0 to 31 and 32 to 63, as vpunpck leaves them: of each eight the first four,
- * and the others. */
+/* Sums of coefficients 0 to 31 and 32 to 63, in the order of vpunpck: the first four of each eight, and the
+ * others. */
 typedef struct sums {
     V low[2], high[2];
 } sums;

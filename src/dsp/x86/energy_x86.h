@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sums of squares of x86, for the choice in energy.c.
+ * The sums of squares of x86, for the selection in energy.c.
  */
 #ifndef LEAT_DSP_X86_ENERGY_X86_H
 #define LEAT_DSP_X86_ENERGY_X86_H

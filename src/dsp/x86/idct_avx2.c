@@ -41,10 +41,10 @@
 
 /* ---- moves: one block per lane ---- */
 
-/* Shuffles are what these machines have least of: one turn of 4x4 pairs leads from the first
- * pass to the second. */
+/* Shuffles are the bottleneck on these machines: a single transposition of 4x4 pairs converts the result of
+ * the first pass to the input of the second. */
 
-/* Four rows of eight columns -> the pairs of columns of these rows. */
+/* Converts four rows of eight columns to pairs of columns of these rows. */
 IDCT_INLINE void idct_turn(const V low[4], const V high[4], idct_pairs *x)
 {
     const V pairs = V_LANES(_mm_setr_epi8(0, 1, 8, 9, 4, 5, 12, 13, 14, 15, 2, 3, 6, 7, 10, 11));
@@ -61,7 +61,7 @@ IDCT_INLINE void idct_turn(const V low[4], const V high[4], idct_pairs *x)
     x->x35 = V_HI64(c, d);
 }
 
-/* All pairs of a block: its left and its right four columns. */
+/* All pairs of a block: those of its left and its right four columns. */
 typedef struct idct_block {
     idct_pairs left, right;
 } idct_block;
@@ -79,7 +79,7 @@ IDCT_INLINE idct_block idct_of_rows(const V r[8])
                         {V_HI16(r[0], r[4]), V_HI16(r[2], r[6]), V_HI16(r[7], r[1]), V_HI16(r[3], r[5])}};
 }
 
-/* Both passes. Leaves columns: rows 0 to 3 in top, 4 to 7 in bottom, to be shifted by
+/* Runs both passes. The results are columns: rows 0 to 3 in top, 4 to 7 in bottom, still to be shifted by
  * IDCT_SHIFT2. */
 IDCT_INLINE void idct_full(const idct_block *in, V top[8], V bottom[8])
 {
@@ -93,15 +93,15 @@ IDCT_INLINE void idct_full(const idct_block *in, V top[8], V bottom[8])
     idct_half(&x, bottom, IDCT_SHIFT2);
 }
 
-/* Two rows of four columns -> the pairs of columns (0,2) of both rows, then (1,3). */
+/* Converts two rows of four columns to the pairs of columns (0,2) of both rows, then (1,3). */
 IDCT_INLINE V idct_turn_two(V first, V second)
 {
     const V pairs = V_LANES(_mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
     return V_SHUFFLE8(V_PACK32(V_SRA32(first, IDCT_SHIFT1), V_SRA32(second, IDCT_SHIFT1)), pairs);
 }
 
-/* idct_full for blocks whose coefficients are all in the 4x4 corner, a third of them in
- * photographs; from the pairs of rows (0,2) and (1,3). */
+/* Like idct_full, for blocks whose coefficients are all in the 4x4 corner, which are a third of the blocks of
+ * photographs. Takes the pairs of rows (0,2) and (1,3). */
 IDCT_INLINE void idct_corner(V x02, V x13, V top[8], V bottom[8])
 {
     V d[8];
@@ -192,7 +192,7 @@ IDCT_INLINE void store_rows(uint8_t *dst, size_t stride, V blocks)
     _mm_storeu_si128((__m128i *)(void *)(dst + stride), _mm256_extracti128_si256(rows, 1));
 }
 
-/* Four rows of two blocks. */
+/* Stores four rows of two blocks. */
 IDCT_INLINE void store_half(uint8_t *dst, size_t stride, const V columns[8])
 {
     const V rows_of_four = V_LANES(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
@@ -211,7 +211,7 @@ static void flat_pair(uint8_t *dst, size_t stride, int16_t dc0, int16_t dc1, uin
     }
 }
 
-/* Two blocks from b on. */
+/* Transforms two blocks, b and b + 1. */
 IDCT_INLINE void sparse_pair(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint32_t b,
                              const V q[8], uint16_t quant)
 {

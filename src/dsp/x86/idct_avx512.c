@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inverse DCT for AVX-512 (VBMI2, VNNI): four blocks at a time; vpexpandw takes the coefficients
- * out of the sparse form, half a block at once. The first pass works on all columns of two
- * blocks, in an order in which neighbours are the pairs of the second pass: packed, its rows
- * need only be dealt out by 32 and 128 bits. The second works on four rows of all four.
+ * Inverse DCT for AVX-512 (VBMI2, VNNI): four blocks at a time; vpexpandw expands half a sparse block at
+ * once. The first pass processes all columns of two blocks, in an order in which neighbours are the pairs
+ * of the second pass. So its packed rows only need to be distributed by 32 and 128 bits. The second pass
+ * processes four rows of all four blocks.
  */
 #include <immintrin.h>
 
@@ -15,8 +15,8 @@
 
 #define V __m512i
 
-/* Constants stay in memory, as operands: held in registers they push the rest out of them, and
- * compilers reload them in every round (7 % of the whole). */
+/* Constants stay in memory, as operands. Held in registers they cause spills, and compilers reload them in
+ * every round (7 % of the total time). */
 static inline __attribute__((always_inline)) V madd(V x, const int32_t *pair)
 {
     V product;
@@ -49,7 +49,7 @@ static inline __attribute__((always_inline)) V dot(V sum, V x, const int32_t *pa
 #define V_SUB32 _mm512_sub_epi32
 #define V_SRA16 _mm512_srai_epi16
 #define V_PACK16 _mm512_packs_epi16
-#define V_HIGHS(a, b) /* one shuffle, into the low words of b: a shift and a blend take longer */            \
+#define V_HIGHS(a, b) /* one shuffle into the low words of b: a shift and a blend take longer */             \
     _mm512_mask_shuffle_epi8(                                                                                \
         b, UINT64_C(0x3333333333333333), a,                                                                  \
         _mm512_broadcast_i32x4(_mm_setr_epi8(2, 3, 2, 3, 6, 7, 6, 7, 10, 11, 10, 11, 14, 15, 14, 15)))
@@ -57,12 +57,12 @@ static inline __attribute__((always_inline)) V dot(V sum, V x, const int32_t *pa
 
 /* ---- permutations of 16-bit words ---- */
 
-/* PAIRS(at, a, b): places at(i, a) and at(i, b) alternating, i = 0 .. 7: half a vector. */
+/* PAIRS(at, a, b): positions at(i, a) and at(i, b) alternating, i = 0 .. 7: half a vector. */
 #define PAIRS(at, a, b)                                                                                      \
     at(0, a), at(0, b), at(1, a), at(1, b), at(2, a), at(2, b), at(3, a), at(3, b), at(4, a), at(4, b),      \
         at(5, a), at(5, b), at(6, a), at(6, b), at(7, a), at(7, b)
 
-/* Pairs of rows, picked from the two halves of a block, or from the first halves of two. */
+/* Pairs of rows, selected from the two halves of a block, or from the first halves of two. */
 typedef struct places {
     _Alignas(64) uint16_t even[32], odd[32]; /* (0,4) and (2,6); (7,1) and (3,5) */
     uint16_t corner[32];                     /* (0,2) and (1,3) */
@@ -78,7 +78,7 @@ typedef struct places {
 /* Columns 0 4 2 6 7 1 3 5, and 0 2 1 3 of both corners. */
 #define COLUMN(i) ((i) < 4 ? ((i)&2) + ((i)&1) * 4 : (i) == 4 ? 7 : (i)*2 - 9)
 #define CORNER_COLUMN(i) (((i)&1) * 2 + ((i) >> 1 & 1))
-/* Column c, row r of a block in leat__tile_order, and row by row. */
+/* Position of column c, row r of a block in leat__tile_order, and in natural order. */
 #define GROUP(c, r) ((c) < 4 ? ((r) < 2 ? 0 : (r) / 2 * 2 - 1) : (r) < 6 ? (r) / 2 * 2 + 2 : 7)
 #define IN_GROUPS(c, r) 8 * GROUP(c, r) + 4 * ((r)&1) + ((c)&3)
 #define IN_ROWS(c, r) 8 * (r) + (c)
@@ -94,7 +94,7 @@ IDCT_INLINE V words(V a, const uint16_t at[32], V b)
     return _mm512_permutex2var_epi16(a, _mm512_load_si512(at), b);
 }
 
-/* Halves of two vectors: both low ones, both high ones. */
+/* Return the low halves of two vectors, or the high halves. */
 IDCT_INLINE V lows(V a, V b)
 {
     return _mm512_inserti64x4(a, _mm512_castsi512_si256(b), 1);
@@ -105,13 +105,13 @@ IDCT_INLINE V highs(V a, V b)
     return _mm512_shuffle_i64x2(a, b, 0xee);
 }
 
-/* Elements 0 and 2 (of 32 bits) of each 128-bit lane of a and b. */
+/* Returns elements 0 and 2 (of 32 bits) of each 128-bit lane of a and b. */
 IDCT_INLINE V evens(V a, V b)
 {
     return _mm512_castps_si512(_mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0x88));
 }
 
-/* Elements 1 and 3. */
+/* Returns elements 1 and 3 (of 32 bits) of each 128-bit lane of a and b. */
 IDCT_INLINE V odds(V a, V b)
 {
     return _mm512_castps_si512(_mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0xdd));
@@ -119,12 +119,12 @@ IDCT_INLINE V odds(V a, V b)
 
 /* ---- passes ---- */
 
-/* As it is stored, dequantised: groups 0 to 3 or rows 0 to 3, then the others. */
+/* A dequantised block as stored: groups 0 to 3 or rows 0 to 3, then the others. */
 typedef struct block {
     V low, high;
 } block;
 
-/* All columns of two blocks. */
+/* Returns the pairs of all columns of two blocks. */
 IDCT_INLINE idct_pairs columns_of(const block in[2], const places *p)
 {
     V even0 = words(in[0].low, p->even, in[0].high), odd0 = words(in[0].low, p->odd, in[0].high);
@@ -137,8 +137,8 @@ IDCT_INLINE V pack_rows(V a, V b)
     return _mm512_packs_epi32(_mm512_srai_epi32(a, IDCT_SHIFT1), _mm512_srai_epi32(b, IDCT_SHIFT1));
 }
 
-/* Four rows of four blocks: of the first two, then of the others. Packed, a lane holds pairs
- * (0,4) and (2,6), or (7,1) and (3,5), of two rows of a block. */
+/* Returns the pairs of four rows of four blocks: of the first two, then of the others. Packed, a lane holds
+ * pairs (0,4) and (2,6), or (7,1) and (3,5), of two rows of a block. */
 IDCT_INLINE idct_pairs rows_of(const V first[4], const V others[4])
 {
     V a = pack_rows(first[0], first[1]), b = pack_rows(first[2], first[3]);
@@ -149,7 +149,7 @@ IDCT_INLINE idct_pairs rows_of(const V first[4], const V others[4])
         _mm512_shuffle_i32x4(x04_71, y04_71, 0xdd), _mm512_shuffle_i32x4(x26_35, y26_35, 0xdd)};
 }
 
-/* Where four blocks go: two by two, side by side or not. */
+/* The destination of four blocks: two pairs, adjacent or not. */
 typedef struct spot {
     uint8_t *left, *right;
 } spot;
@@ -164,14 +164,14 @@ IDCT_INLINE void store_row(spot to, size_t at, __m256i row)
     }
 }
 
-/* Byte of row r, column c of block b in a pair of idct_samples. */
+/* The byte of row r, column c of block b in a pair of idct_samples. */
 #define AT(b, r, c) (uint8_t)(((c)&4) * 16 + 16 * (b) + ((c)&2) * 4 + 2 * (r) + ((c)&1))
 #define BLOCK(b, r)                                                                                          \
     AT(b, r, 0), AT(b, r, 1), AT(b, r, 2), AT(b, r, 3), AT(b, r, 4), AT(b, r, 5), AT(b, r, 6), AT(b, r, 7)
 #define ROW(r) BLOCK(0, r), BLOCK(1, r), BLOCK(2, r), BLOCK(3, r)
 static const uint8_t rows_at[2][64] __attribute__((aligned(64))) = {{ROW(0), ROW(1)}, {ROW(2), ROW(3)}};
 
-/* Rows 0 to 3 and 4 to 7 of four blocks. */
+/* Stores rows 0 to 3 and 4 to 7 of four blocks. */
 IDCT_INLINE void store_blocks(spot to, size_t stride, const V upper[8], const V lower[8])
 {
     V left[2] = {idct_samples(upper), idct_samples(lower)};
@@ -185,8 +185,8 @@ IDCT_INLINE void store_blocks(spot to, size_t stride, const V upper[8], const V 
     }
 }
 
-/* What a pass works on, of four blocks. Its halves stand side by side: schedulers look ahead by half
- * of both passes at most (alternating: 15 % slower). */
+/* The input of a pass, for four blocks. Its halves are processed together: schedulers look ahead by at most
+ * half of both passes (alternating is 15 % slower). */
 typedef struct halves {
     idct_pairs a, b;
 } halves;
@@ -207,8 +207,8 @@ IDCT_INLINE void second_pass(spot to, size_t stride, const halves *rows)
     store_blocks(to, stride, a, b);
 }
 
-/* Blocks with all coefficients in the 4x4 corner: a third of the blocks of photographs. First pairs
- * (0,2) and (1,3) of all columns, then of all rows, of which there are twice as many. */
+/* For blocks with all coefficients in the 4x4 corner, a third of the blocks of photographs. First the pairs
+ * (0,2) and (1,3) of all columns, then those of all rows, of which there are twice as many. */
 typedef struct corner_columns {
     V x02, x13;
 } corner_columns;
@@ -256,17 +256,17 @@ static void flat_four(spot to, size_t stride, const int16_t dc[4], uint16_t quan
 
 /* ---- sparse blocks ---- */
 
-/* Half a bitmap, from memory: moving a half of 64 bits into a mask takes twice as long. */
+/* Loads half a bitmap from memory: moving a half of 64 bits into a mask takes twice as long. */
 IDCT_INLINE uint32_t half_mask(const leat__tile_coefs *c, size_t b, size_t half)
 {
     return leat__load_u32((const uint8_t *)(c->mask + b) + 4 * half);
 }
 
-/* Groups 0 to 3 of block b, the mean put in, */
+/* Groups 0 to 3 of block b, expanded, with the DC inserted. */
 IDCT_INLINE V low_half(const leat__tile_coefs *c, size_t b)
 {
     V v = _mm512_maskz_expand_epi16(half_mask(c, b, 0), load512(c->value + c->first[b]));
-    /* by 32 bits and a mask: broadcasts of less are shuffles */
+    /* by 32 bits with a mask: smaller broadcasts are shuffles */
     return _mm512_mask_mov_epi16(v, 1, V_SET32((int)leat__load_u32(c->dc + b)));
 }
 
@@ -277,7 +277,7 @@ IDCT_INLINE V high_half(const leat__tile_coefs *c, size_t b)
     return _mm512_maskz_expand_epi16(half_mask(c, b, 1), load512(c->value + c->first[b] + before));
 }
 
-/* Half the quantisers in the order of the groups. */
+/* Returns half the quantisers in the order of the groups. */
 IDCT_INLINE V quant_groups(const uint16_t quant[64], const uint8_t order[32])
 {
     return _mm512_permutex2var_epi16(
@@ -305,7 +305,8 @@ IDCT_INLINE size_t block_of(const four *f, size_t i)
     return f->b[i / 2] + i % 2;
 }
 
-/* Without a branch, which would be foreseen only in two cases of three. */
+/* Adds four blocks to the group of their kind. Without a branch, which would be predicted in only two of
+ * three cases. */
 IDCT_INLINE void add_four(fours *f, const leat__tile_coefs *c, uint32_t b0, uint32_t b1, uint8_t *left,
                           uint8_t *right)
 {
@@ -319,7 +320,8 @@ IDCT_INLINE void add_four(fours *f, const leat__tile_coefs *c, uint32_t b0, uint
     f->fulls += any > LEAT__TILE_CORNER;
 }
 
-/* One or two columns that are left over: two rows of them at a time. */
+/* Sorts the blocks of an area. If one or two columns are left over, two rows of them are processed at a
+ * time. */
 static void sort_area(fours *f, uint8_t *dst, size_t stride, const leat__tile_coefs *c,
                       const leat__idct_area *area)
 {
@@ -355,7 +357,7 @@ IDCT_INLINE halves expand_full(const leat__tile_coefs *c, const four *f, V q0, V
     return (halves){columns_of(in, &of_groups), columns_of(in + 2, &of_groups)};
 }
 
-/* The next four are expanded between the passes of these, which leave room for it. */
+/* Expands the next four blocks between the passes of the current ones, which have registers to spare. */
 static void corner_fours(size_t stride, const leat__tile_coefs *c, const four *f, uint32_t count, V q0)
 {
     corner_columns columns = expand_corners(c, f, q0);

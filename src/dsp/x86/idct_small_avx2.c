@@ -16,7 +16,7 @@
 
 static const uint8_t expand_words[256][16] __attribute__((aligned(64))) = {EXPAND_256(EXPAND_WORDS_OF)};
 
-/* Down the rows x[0] .. x[3]; in place. */
+/* Transforms the rows x[0] .. x[3] vertically, in place. */
 INLINE void pass(V x[4])
 {
     const V a0 = MUL(ADD(x[0], x[2]), IDCT_SMALL_C4), a1 = MUL(SUB(x[0], x[2]), IDCT_SMALL_C4);
@@ -47,7 +47,7 @@ INLINE void store_two(uint8_t *dst, size_t stride, V rows)
     _mm_storeu_si128((__m128i *)(void *)(dst + stride), _mm256_extracti128_si256(apart, 1));
 }
 
-/* top, bottom: rows 0 and 1, rows 2 and 3 of four blocks, as stored. */
+/* Transforms four blocks; top and bottom are their rows 0 and 1, and rows 2 and 3, as stored. */
 INLINE void four_blocks(uint8_t *dst, size_t stride, const __m128i top[4], const __m128i bottom[4],
                         const V quant[2])
 {
@@ -65,7 +65,7 @@ INLINE void four_blocks(uint8_t *dst, size_t stride, const __m128i top[4], const
     turn(x);
     pass(x);
     for (int i = 0; i < 4; i++) x[i] = MUL(x[i], 1 << (15 - IDCT_SMALL_SHIFT));
-    /* columns 0, 1 and 2, 3 side by side, row by row, then all four */
+    /* interleaves columns 0, 1 and 2, 3 row by row, then all four */
     const V left = _mm256_shuffle_epi8(_mm256_packs_epi16(x[0], x[1]), order);
     const V right = _mm256_shuffle_epi8(_mm256_packs_epi16(x[2], x[3]), order);
     const V middle = _mm256_set1_epi8((char)0x80);
@@ -73,7 +73,7 @@ INLINE void four_blocks(uint8_t *dst, size_t stride, const __m128i top[4], const
     store_two(dst + 2 * stride, stride, _mm256_xor_si256(_mm256_unpackhi_epi16(left, right), middle));
 }
 
-/* Four columns of two rows, 8 apart. */
+/* Loads four columns of two rows, which are 8 apart. */
 INLINE __m128i two_rows(const void *at)
 {
     const int16_t *const row = at;
@@ -87,7 +87,7 @@ INLINE void quant_of(const uint16_t quant[64], V q[2])
         q[i] = _mm256_broadcastsi128_si256(_mm_slli_epi16(two_rows(quant + 16 * i), IDCT_SMALL_BITS));
 }
 
-/* The first two groups of a sparse block are its corner. */
+/* Expands one of the first two groups of a sparse block, which are its corner. */
 INLINE __m128i group_of(const int16_t *value, uint32_t bits)
 {
     return _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)value),
@@ -113,7 +113,7 @@ static void area4(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, co
         }
 }
 
-/* Two rows of two columns of four blocks, as 32 bits each. */
+/* Transforms two rows of two columns of four blocks, as 32 bits each. */
 INLINE void two_by_two(uint8_t *dst, size_t stride, __m128i top, __m128i bottom)
 {
     const __m128i c4 = _mm_set1_epi16(IDCT_SMALL_C4);
@@ -153,7 +153,7 @@ static void area2(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, co
         }
 }
 
-/* Four means, dequantised by `quant`. */
+/* Transforms four DC coefficients, dequantised by `quant`. */
 INLINE void four_means(uint8_t *dst, __m128i means, __m128i quant)
 {
     const __m128i c4 = _mm_set1_epi16(IDCT_SMALL_C4);
@@ -190,7 +190,7 @@ static void plain4(uint8_t *dst, size_t stride, const int16_t *blocks, const uin
     }
 }
 
-/* Columns 0 and 1 of a row of four blocks. */
+/* Loads columns 0 and 1 of a row of four blocks. */
 INLINE __m128i pairs_of(const int16_t *row)
 {
     __m128i pair[4];

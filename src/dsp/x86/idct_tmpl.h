@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The arithmetic of the inverse DCT on vectors: included by the AVX2 and the AVX-512 file, which
- * move the words and define the operations:
+ * The arithmetic of the inverse DCT on vectors. Included by the AVX2 and the AVX-512 file, which arrange
+ * the words and define the operations:
  *
  *   V            vector type                      V_SET32(x)        x in every 32 bits
  *   V_MADD(x, a, b)     x0 * a + x1 * b of each pair of words in x; a, b constants
@@ -10,14 +10,14 @@
  *   V_ADD32, V_SUB32, V_ADD16, V_XOR              V_SRA16(v, n)     shift right
  *   V_PACK16     with signed saturation           V_HIGHS(a, b)     high words of a (even) and b
  *
- * All sums are modulo 2^32, so the order in which they are taken does not matter and constants
- * can be merged. The inputs of a pass are kept as the pairs that pmaddwd wants, (0,4), (2,6), (7,1)
- * and (3,5): the result of the first pass is turned into such pairs at once.
+ * All sums are modulo 2^32, so their order does not matter and constants can be merged. The inputs of a
+ * pass are kept as the pairs that pmaddwd needs, (0,4), (2,6), (7,1) and (3,5): the result of the first
+ * pass is converted directly to such pairs.
  */
 #define IDCT_INLINE static inline __attribute__((always_inline))
 #define IDCT_PAIR(a, b) (int32_t)((uint32_t)(uint16_t)(a) | (uint32_t)(uint16_t)(b) << 16)
 
-/* What a pass works on: columns, rows in the second pass. */
+/* The input of a pass: columns, or rows in the second pass. */
 typedef struct idct_pairs {
     V x04, x26, x71, x35;
 } idct_pairs;
@@ -50,7 +50,7 @@ IDCT_INLINE void idct_half(const idct_pairs *x, V out[8], const int shift)
     out[4] = V_SUB32(a3, b0);
 }
 
-/* idct_half where rows 4 to 7 are zero; x02 and x13 are pairs of rows. */
+/* Like idct_half, when rows 4 to 7 are zero; x02 and x13 are pairs of rows. */
 IDCT_INLINE void idct_half_corner(V x02, V x13, V out[8], const int shift)
 {
     const V round = V_SET32(1 << (shift - 1));
@@ -72,8 +72,8 @@ IDCT_INLINE void idct_half_corner(V x02, V x13, V out[8], const int shift)
     out[4] = V_SUB32(a3, b0);
 }
 
-/* Four columns of four rows, not yet shifted -> samples, in each lane by twos: the first two
- * columns of rows 0 to 3, then the other two. The high half of a sum is within 16 bits. */
+/* Converts four columns of four rows, not yet shifted, to samples. Each lane has them in pairs: the first two
+ * columns of rows 0 to 3, then the other two. The high half of a sum fits 16 bits. */
 IDCT_INLINE V idct_samples(const V c[4])
 {
     V left = V_SRA16(V_HIGHS(c[0], c[1]), IDCT_SHIFT2 - 16);
@@ -81,7 +81,7 @@ IDCT_INLINE V idct_samples(const V c[4])
     return V_XOR(V_PACK16(left, right), V_SET32((int)0x80808080u));
 }
 
-/* The highest of the first n, at most four, of `last`. */
+/* Returns the highest of the first n, at most four, of `last`. */
 IDCT_INLINE uint8_t idct_latest(const uint8_t *last, uint32_t n)
 {
     uint8_t most = last[0];
@@ -89,7 +89,7 @@ IDCT_INLINE uint8_t idct_latest(const uint8_t *last, uint32_t n)
     return most;
 }
 
-/* Sample of a block that is only its mean; `dc` after dequantisation. */
+/* Returns the sample of a block with only a DC coefficient, given after dequantisation. */
 IDCT_INLINE uint8_t idct_flat(int16_t dc)
 {
     int32_t v = dc * 4;

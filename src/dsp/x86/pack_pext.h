@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Extra bits of four values at once: written by both x86 variants of packing, gathered by pext
- * in that of AVX2.
+ * Extra bits of four values at once: gathered by pext for AVX2, and written by both x86 variants of
+ * packing.
  */
 #ifndef LEAT_DSP_X86_PACK_PEXT_H
 #define LEAT_DSP_X86_PACK_PEXT_H
@@ -10,13 +10,13 @@
 
 #include "dsp/tile_pack_tmpl.h"
 
-/* Some bits, low first, and how many. */
+/* Some bits, lowest first, and their number. */
 typedef struct pext_bits {
     uint64_t value;
     uint32_t n;
 } pext_bits;
 
-/* Of four values; `ones` says which of their bits count. */
+/* Gathers the bits of four values that are set in `ones`. */
 PACK_INLINE pext_bits pext_four(const uint16_t *extra, const uint16_t *ones)
 {
     uint64_t which, bits;
@@ -33,7 +33,7 @@ PACK_INLINE pext_bits pext_join(pext_bits a, pext_bits b)
 PACK_INLINE void pack_four(pack_bits *b, pext_bits four)
 {
     uint32_t half = four.n / 2;
-    if (__builtin_expect(four.n > 56, 0)) { /* too many beside seven that wait */
+    if (__builtin_expect(four.n > 56, 0)) { /* too many in addition to seven waiting bits */
         pack_put(b, _bzhi_u64(four.value, half), half);
         pack_spill(b);
         four.value >>= half;
@@ -43,7 +43,7 @@ PACK_INLINE void pack_four(pack_bits *b, pext_bits four)
     pack_spill(b);
 }
 
-/* Sixteen values, mostly small enough for one turn of the chain from byte to byte. */
+/* Writes sixteen values. They usually fit into one step of the dependency chain from byte to byte. */
 PACK_INLINE void pack_sixteen(pack_bits *b, const uint16_t *extra, const uint16_t *ones)
 {
     pext_bits four[4];

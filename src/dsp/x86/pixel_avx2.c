@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Row writers with AVX2, FMA and F16C. Values are computed, not looked up: see pixel.h for
- * why the result is the same. Ends of rows are looked up.
+ * Row writers with AVX2, FMA and F16C. Values are computed, not looked up: pixel.h explains why the result
+ * is the same. The ends of rows are looked up.
  */
 #include <immintrin.h>
 #include <string.h>
@@ -10,7 +10,8 @@
 #include "dsp/x86/pixel_x86.h"
 #include "dsp/x86/weave.h"
 
-/* Eight values: v / 255, minus mean, divided by std, as leat__norm_init checked it. */
+/* Normalises eight values: v / 255, minus mean, divided by std, with the formula that leat__norm_init has
+ * checked. */
 static inline __m256 normalize(const leat__norm *n, const uint8_t *src)
 {
     const __m256i v = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)src));
@@ -56,7 +57,7 @@ static void to_bf16(const leat__norm *n, const uint8_t *src, uint16_t *dst, size
     for (; i < count; i++) dst[i] = n->bf16[src[i]];
 }
 
-/* 16 bytes of each row to 48; returns the bytes of a row that are done. */
+/* Interleaves 16 bytes of each row to 48; returns the bytes of a row that are done. */
 static inline size_t weave(const void *const src[3], uint8_t *dst, size_t bytes, int log_size)
 {
     __m128i take[3][3];

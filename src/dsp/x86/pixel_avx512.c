@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Row writers with AVX-512. Values are computed, not looked up: see pixel.h for why the
- * result is the same.
+ * Row writers with AVX-512. Values are computed, not looked up: pixel.h explains why the result is the
+ * same.
  */
 #include <immintrin.h>
 
@@ -9,7 +9,8 @@
 #include "dsp/x86/pixel_x86.h"
 #include "dsp/x86/weave.h"
 
-/* v / 255, minus mean, divided by std, as leat__norm_init checked it. */
+/* Normalises values: v / 255, minus mean, divided by std, with the formula that leat__norm_init has
+ * checked. */
 static inline __m512 normalize(const leat__norm *n, __m128i bytes)
 {
     const __m512i v = _mm512_cvtepu8_epi32(bytes);
@@ -62,7 +63,7 @@ static void to_bf16(const leat__norm *n, const uint8_t *src, uint16_t *dst, size
                                  bf16_of(normalize(n, load_some(src + i, count - i))));
 }
 
-/* Bytes [at, at + 64) of a row of `bytes`, zero beyond its end. */
+/* Loads bytes [at, at + 64) of a row of `bytes`, zero past its end. */
 static inline __m512i row_part(const uint8_t *row, size_t at, size_t bytes)
 {
     if (at + 64 <= bytes) return _mm512_loadu_si512(row + at);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The row writers of x86, for the ladder in pixel.c.
+ * The row writers of x86, for the selection in pixel.c.
  */
 #ifndef LEAT_DSP_X86_PIXEL_X86_H
 #define LEAT_DSP_X86_PIXEL_X86_H

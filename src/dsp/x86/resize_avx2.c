@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Resize with AVX2. A 22-bit weight is split into a low part of 15 bits and a signed high
- * part, so that `pmaddwd` multiplies and adds two taps at a time; the two sums, shifted
- * together, are the exact 32-bit sum (what overflows on the way comes back in the end). The vertical
- * pass, whose pixels lie as `pmaddubsw` wants them, splits weights into a signed low part of 16 bits
- * and a high part of a byte, where none is negative.
+ * Resize with AVX2. A 22-bit weight is split into a low part of 15 bits and a signed high part, so that
+ * `pmaddwd` multiplies and adds two taps at a time. The two sums, shifted and added, are the exact 32-bit
+ * sum (intermediate overflows cancel out). The pixels of the vertical pass are in the order that
+ * `pmaddubsw` needs. If no weight is negative, it splits weights into a signed low part of 16 bits and a
+ * high part of a byte.
  *
- * Horizontal: 8 outputs per vector, 4 per lane, whose next two pixels a byte shuffle collects
- * from 16 bytes of the row: the same 16 for all taps of all 8 outputs where they lie near each other
- * (shrinking less than about 1.7 times), or 16 for each lane, or 16 for each lane and pair of taps.
- * Outputs that lie further apart than that (shrinking more than about 4 times) are computed one by
- * one, 16 taps at a time.
+ * Horizontal: 8 outputs per vector, 4 per lane; a byte shuffle collects the next two pixels of each from 16
+ * bytes of the row. These are the same 16 bytes for all taps of all 8 outputs if those are near each other
+ * (shrinking less than about 1.7 times), or 16 for each lane, or 16 for each lane and pair of taps. Outputs
+ * further apart (shrinking more than about 4 times) are computed one by one, 16 taps at a time.
  */
 #include <immintrin.h>
 #include <string.h>
@@ -28,7 +27,7 @@ typedef struct h_head {
     uint32_t pairs;  /* of taps */
     uint32_t blocks; /* of 32 outputs = 4 vectors */
     h_way way;       /* H_WIDE: one by one */
-    uint32_t record; /* bytes from vector to vector, or from output to output when wide */
+    uint32_t record; /* bytes from one vector to the next, or from one output to the next when wide */
     uint8_t reserved[16];
 } h_head;
 
@@ -40,7 +39,7 @@ typedef struct h_vector {
     __m256i weight[];
 } h_vector;
 
-/* For each output and pair of its taps the low and the high part. */
+/* The low and the high part for each output and pair of its taps. */
 typedef struct v_head {
     uint32_t bytes; /* high parts are bytes */
     uint32_t weight[];
@@ -71,8 +70,8 @@ static size_t pack_bytes(const leat__axis *a, bool vertical)
     return sizeof(h_head) + (narrow > wide ? narrow : wide);
 }
 
-/* High parts add up to 64 and half a unit per tap at most, where no weight is negative: 255 times
- * as much is within 16 bits. */
+/* True when high parts fit into bytes. If no weight is negative, they sum up to at most 64 and half a unit
+ * per tap; 255 times that fits 16 bits. */
 static bool has_byte_weights(const leat__axis *a)
 {
     int32_t any = 0;
@@ -123,13 +122,13 @@ static void pack_wide(const leat__axis *a, h_head *head)
         }
 }
 
-/* The first input of output j; outputs past the end repeat the last one, with weight 0. */
+/* Returns the first input of output j; outputs past the end repeat the last one, with weight 0. */
 static inline uint32_t first_of(const leat__axis *a, uint32_t j)
 {
     return a->first[j < a->stride ? j : a->stride - 1];
 }
 
-/* The lowest first input of n outputs from j on, and how far the highest is from it. */
+/* Returns the lowest first input of n outputs from j on, and the distance of the highest from it. */
 static uint32_t lowest_of(const leat__axis *a, uint32_t j, uint32_t n, uint32_t *apart)
 {
     uint32_t lowest = first_of(a, j), highest = lowest;
@@ -159,7 +158,7 @@ static h_way choose_way(const leat__axis *a, uint32_t pairs)
     return most4 + 2 <= 16 ? H_PER_PAIR : H_WIDE;
 }
 
-/* Outputs j .. j+3 of one lane, whose pixels are taken from `base` on. */
+/* Packs outputs j .. j+3 of one lane, whose pixels are loaded from `base` on. */
 static void pack_lane(const leat__axis *a, h_vector *v, int lane, uint32_t j, uint32_t base, uint32_t pairs)
 {
     uint8_t *const take = (uint8_t *)&v->take + 16 * lane;
@@ -189,9 +188,9 @@ static void pack_lane(const leat__axis *a, h_vector *v, int lane, uint32_t j, ui
     }
 }
 
-/* Where all taps of 8 outputs are loaded at once, vector q of a block has outputs 8q to 8q+7. Else it
- * has 4q .. of the block's first half in the low lane and 4q .. of its second half in the high
- * lane: two packs then leave 32 bytes in order. */
+/* If all taps of 8 outputs are loaded at once, vector q of a block has outputs 8q to 8q+7. Else it has 4q ..
+ * of the block's first half in the low lane and 4q .. of its second half in the high lane: two packs then
+ * leave 32 bytes in order. */
 static void pack_horizontal(const leat__axis *a, h_head *head)
 {
     const uint32_t pairs = pairs_of(a->taps);
@@ -229,7 +228,7 @@ static void pack(const leat__axis *a, bool vertical, void *packed)
 
 #define H_INLINE static inline __attribute__((always_inline))
 
-/* 16 bytes for each lane. */
+/* Loads 16 bytes for each lane. */
 H_INLINE __m256i load_lanes(const uint8_t *s, const h_vector *v)
 {
     const __m128i low = _mm_loadu_si128((const __m128i *)(s + v->base[0]));
@@ -242,8 +241,8 @@ H_INLINE __m256i load_both(const uint8_t *s, const h_vector *v)
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(s + v->base[0])));
 }
 
-/* Eight sums of each of `rows` rows, shifted down, not yet clipped. `rows` is a constant 1 or 3:
- * the planes of a pixel row share what is loaded of the weights, which is what limits this. */
+/* Computes eight sums of each of `rows` rows, shifted down, not yet clipped. `rows` is a constant 1 or 3: the
+ * planes of a pixel row share the loads of the weights, which are the bottleneck. */
 H_INLINE void sums_of(const h_vector *v, const uint8_t *const *src, __m256i sum[3], const uint32_t rows,
                       const uint32_t pairs, const h_way way)
 {
@@ -316,7 +315,7 @@ static void row_wide(const leat__axis *a, const h_head *h, const uint8_t *src, u
     }
 }
 
-/* With constants for what is common. */
+/* Dispatches with constants for the common cases. */
 H_INLINE void narrow(const h_head *h, const uint8_t *const *src, uint8_t *const *dst, const uint32_t rows)
 {
     if (h->way == H_PER_PAIR) {
@@ -346,7 +345,7 @@ static void horizontal(const leat__axis *a, const uint8_t *const *src, uint8_t *
 
 #define V_INLINE static inline __attribute__((always_inline))
 
-/* 32 outputs. `bytes` is a constant, as is `pairs` where it is small. */
+/* Computes 32 outputs. `bytes` is a constant, as is `pairs` if it is small. */
 V_INLINE __m256i column32(const uint32_t *k, const uint8_t *const *rows, size_t x, const uint32_t pairs,
                           const bool bytes)
 {

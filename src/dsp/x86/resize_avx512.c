@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Resize with AVX-512 VNNI and VBMI. A 22-bit weight is split into three signed bytes, so
- * that one instruction multiplies four pixels with one byte of their weights and adds them
- * up: three of them, shifted together, are the exact 32-bit sum.
+ * Resize with AVX-512 VNNI and VBMI. A 22-bit weight is split into three signed bytes, so that one
+ * instruction multiplies four pixels by one byte of their weights and adds them up. Three of these sums,
+ * shifted and added, are the exact 32-bit sum.
  *
- * Horizontal: 16 outputs per vector. A byte permutation collects the four next pixels of each
- * output from 64 or 128 bytes of the row. Outputs that lie further apart than that (shrinking
- * more than about 7 times) are computed one by one, 64 taps at a time.
+ * Horizontal: 16 outputs per vector. A byte permutation collects the next four pixels of each output from
+ * 64 or 128 bytes of the row. Outputs further apart (shrinking more than about 7 times) are computed one by
+ * one, 64 taps at a time.
  */
 #include <immintrin.h>
 #include <string.h>
@@ -21,12 +21,12 @@ typedef struct h_head {
     uint32_t groups;  /* of four taps */
     uint32_t vectors; /* of sixteen outputs */
     uint32_t mode;    /* H_ONE, H_TWO, H_WIDE */
-    uint32_t record;  /* bytes from vector to vector, or from output to output when wide */
+    uint32_t record;  /* bytes from one vector to the next, or from one output to the next when wide */
     uint8_t reserved[48];
 } h_head;
 enum { H_ONE, H_TWO, H_WIDE };
 
-/* A vector's record: where to load, which bytes to take, weights[group][digit]. */
+/* The record of a vector: where to load, which bytes to take, weights[group][digit]. */
 typedef struct h_vector {
     int32_t base;
     uint8_t reserved[60];
@@ -48,7 +48,7 @@ static size_t pack_bytes(const leat__axis *a, bool vertical)
     return sizeof(h_head) + (narrow > wide ? narrow : wide);
 }
 
-/* Weights of taps 4g .. 4g+3 of outputs j .. j+15, as three vectors of four bytes each. */
+/* Splits the weights of taps 4g .. 4g+3 of outputs j .. j+15 into three vectors of four bytes each. */
 static inline void split(const leat__axis *a, uint32_t g, uint32_t j, __m512i digit[3])
 {
     const __m512i byte = _mm512_set1_epi32(255);
@@ -79,7 +79,7 @@ static void pack_vertical(const leat__axis *a, uint32_t *out)
     }
 }
 
-/* Lowest input of 16 outputs, moved back where the load would pass the row's slack. */
+/* Returns the lowest input of 16 outputs, moved back if the load would exceed the row's slack. */
 static inline int32_t base_of(const leat__axis *a, uint32_t j, uint32_t groups, int32_t load)
 {
     const int32_t width = (int32_t)(a->hi - a->lo);
@@ -88,7 +88,7 @@ static inline int32_t base_of(const leat__axis *a, uint32_t j, uint32_t groups, 
     return lowest < last ? lowest : last;
 }
 
-/* True when all vectors reach their pixels within `load` bytes. */
+/* True when all vectors find their pixels within `load` bytes. */
 static bool reach(const leat__axis *a, uint32_t groups, int32_t load)
 {
     for (uint32_t j = 0; j < a->stride; j += 16) {
@@ -157,8 +157,8 @@ static inline __attribute__((always_inline)) __m512i pixels_of(const h_vector *v
     return _mm512_permutex2var_epi8(low, v->take, _mm512_loadu_si512(src + 64));
 }
 
-/* Sixteen sums of each of `rows` rows, shifted down, not yet clipped. `rows` is a constant 1 or
- * 3, `groups` a constant 1, 2, or 0 = any. */
+/* Computes sixteen sums of each of `rows` rows, shifted down, not yet clipped. `rows` is a constant 1 or 3,
+ * `groups` a constant 1, 2, or 0 = any. */
 static inline __attribute__((always_inline)) void sums_of(const h_head *h, const h_vector *v,
                                                           const uint8_t *const *src, __m512i sum[3],
                                                           const uint32_t rows, const uint32_t groups,
@@ -198,7 +198,7 @@ static inline __attribute__((always_inline)) void sums_of(const h_head *h, const
     for (uint32_t i = 0; i < rows; i++) sum[i] = _mm512_srai_epi32(sum[i], LEAT__RESIZE_BITS);
 }
 
-/* 4 x 16 sums to 64 bytes in order. */
+/* Clips 4 x 16 sums to 64 bytes in order. */
 static inline __m512i clip64(__m512i a, __m512i b, __m512i c, __m512i d)
 {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
@@ -274,7 +274,7 @@ static void horizontal(const leat__axis *a, const uint8_t *const *src, uint8_t *
 
 /* ---- vertical ---- */
 
-/* Four rows of 64 pixels to vectors whose dwords are the four taps of one pixel. */
+/* Interleaves four rows of 64 pixels to vectors whose dwords are the four taps of one pixel. */
 static inline void weave(const uint8_t *const *rows, size_t x, __m512i px[4])
 {
     const __m512i r0 = _mm512_loadu_si512(rows[0] + x), r1 = _mm512_loadu_si512(rows[1] + x);
@@ -287,14 +287,15 @@ static inline void weave(const uint8_t *const *rows, size_t x, __m512i px[4])
     px[3] = _mm512_unpackhi_epi16(h01, h23);
 }
 
-/* Masked stores are slow: only rows shorter than a vector need one. */
+/* Stores up to 64 bytes. Masked stores are slow, but only rows shorter than a vector need one. */
 static inline void store_some(uint8_t *dst, __m512i v, size_t left)
 {
     if (left >= 64) _mm512_storeu_si512(dst, v);
     else _mm512_mask_storeu_epi8(dst, _bzhi_u64(~0ull, (unsigned)left), v);
 }
 
-/* The last vector ends with the row and does some pixels of the one before it again. */
+/* Returns the position of the next vector. The last one ends with the row and repeats some pixels of the
+ * previous one. */
 static inline size_t next_vector(size_t x, size_t n)
 {
     return x + 64 < n && x + 128 > n ? n - 64 : x + 64;

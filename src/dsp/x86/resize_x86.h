@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The resize kernels of x86, for the ladder in resize.c. Each lives in a file compiled for its
- * ISA: call them only when the CPU has it.
+ * The resize kernels of x86, for the selection in resize.c. Each is in a file compiled for its ISA: call it
+ * only if the CPU supports that ISA.
  */
 #ifndef LEAT_DSP_X86_RESIZE_X86_H
 #define LEAT_DSP_X86_RESIZE_X86_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tile entropy decoder for AVX2 and BMI2. Sizes are built bottom up by shuffles from a table;
- * the extra bits of eight values are spread by one pdep or, where that is slow (AMD before
- * Zen 3), fetched by shuffles and moved down by multiplications.
+ * Tile entropy decoder for AVX2 and BMI2. Sizes are built bottom-up by shuffles from a table. The extra
+ * bits of eight values are distributed by one pdep or, where that is slow (AMD before Zen 3), fetched by
+ * shuffles and shifted by multiplications.
  */
 #include <immintrin.h>
 
@@ -18,7 +18,7 @@ TILE_INLINE __m128i two_halves(const void *low, const void *high)
         _mm_loadh_pd(_mm_castsi128_pd(_mm_loadl_epi64((const __m128i *)low)), (const double *)high));
 }
 
-/* Level l from the level above it: see the portable version. Sixteen values at a time. */
+/* Computes level l from the level above it, sixteen values at a time: see the portable version. */
 TILE_INLINE void spread_level(uint8_t *level, const uint8_t *above, const uint8_t *plane, uint32_t count)
 {
     const __m128i minus_one = _mm_set1_epi8(-1);
@@ -33,7 +33,7 @@ TILE_INLINE void spread_level(uint8_t *level, const uint8_t *above, const uint8_
     }
 }
 
-/* Sizes of all values, followed by zeros. */
+/* Returns the sizes of all values, followed by zeros. */
 TILE_INLINE const uint8_t *sizes(leat__tile_coefs *c, const tile_planes *p)
 {
     uint8_t *above = c->size[0], *level = c->size[1];
@@ -48,14 +48,14 @@ TILE_INLINE const uint8_t *sizes(leat__tile_coefs *c, const tile_planes *p)
     return above;
 }
 
-/* Numbers of `ones` bits -> signed: the lower half is negative. */
+/* Converts numbers of `ones` bits to signed ones: the lower half is negative. */
 TILE_INLINE __m256i amplitudes(__m256i v, __m256i ones)
 {
     __m256i positive = _mm256_cmpgt_epi16(v, _mm256_srli_epi16(ones, 1));
     return _mm256_sub_epi16(v, _mm256_andnot_si256(positive, ones));
 }
 
-/* Sixteen values of any size, which are rare. Returns where their bits end. */
+/* Decodes sixteen values of any size, which is rare. Returns where their bits end. */
 static __attribute__((noinline, cold)) uint64_t large_values(int16_t *value, const uint8_t *size,
                                                              const uint8_t *extra, uint64_t pos)
 {
@@ -66,13 +66,13 @@ static __attribute__((noinline, cold)) uint64_t large_values(int16_t *value, con
     return pos;
 }
 
-/* One bit per byte of s above 8. */
+/* Returns one bit per byte of s that is above 8. */
 TILE_INLINE int above_8(__m128i s)
 {
     return _mm_movemask_epi8(_mm_add_epi8(s, _mm_set1_epi8(119)));
 }
 
-/* The same by pdep, four at a time. */
+/* Like large_values, by pdep, four at a time. */
 static __attribute__((noinline, cold)) uint64_t large_values_pdep(int16_t *value, const uint8_t *size,
                                                                   const uint8_t *extra, uint64_t pos)
 {
@@ -119,9 +119,9 @@ static __attribute__((noinline)) void values_pdep(int16_t *value, const uint8_t 
     }
 }
 
-/* Each lane works on eight values: their bit offsets from a common byte are the running sums
- * of the sizes; a shuffle fetches two bytes per value, a multiplication brings its first bit
- * to bit 7, a shift drops what is below, a mask what is above. */
+/* Each lane processes eight values. Their bit offsets from a common byte are the running sums of the sizes. A
+ * shuffle fetches two bytes per value, a multiplication moves its first bit to bit 7, a shift drops the bits
+ * below, a mask those above. */
 static void values_shuffle(int16_t *value, const uint8_t *size, uint32_t n, const uint8_t *extra)
 {
     const __m256i twice =

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tile entropy decoder for AVX-512 with VBMI and VBMI2: bitmaps of eight blocks at once by vpermb,
- * sizes by vpexpandb, extra bits of 64 values at once by vpermb (to eight values per lane of 64
- * bits) and vpmultishiftqb.
+ * Tile entropy decoder for AVX-512 with VBMI and VBMI2: bitmaps of eight blocks at once by vpermb, sizes by
+ * vpexpandb, extra bits of 64 values at once by vpermb (to eight values per 64-bit lane) and
+ * vpmultishiftqb.
  */
 #include <immintrin.h>
 
@@ -11,12 +11,12 @@
 #include "dsp/x86/load512.h"
 #include "dsp/x86/tile_variants.h"
 
-#define BLOCKS_BEFORE UINT64_C(0x7f3f1f0f070301ff) /* of each block; all of them of the first */
+#define BLOCKS_BEFORE UINT64_C(0x7f3f1f0f070301ff) /* of each block; for the first, all of them */
 #define EACH_BYTE(x) ((x)*UINT64_C(0x0101010101010101))
 
-/* Eight blocks from b on, whose nibbles lie back to back from nibble `odd` of `in`: `counts` has a
- * byte for each, how many, at most 16. Their values begin at `value`; returns how many they have.
- * Reads 65 bytes. */
+/* Builds the bitmaps of eight blocks from b on, whose nibbles are adjacent from nibble `odd` of `in`.
+ * `counts` has a byte for each block: its number of nibbles, at most 16. Their values begin at `value`;
+ * returns their number. Reads 65 bytes. */
 TILE_INLINE uint32_t eight_bitmaps(leat__tile_coefs *c, uint32_t b, const uint8_t *in, uint32_t odd,
                                    uint64_t counts, uint32_t value)
 {
@@ -25,20 +25,20 @@ TILE_INLINE uint32_t eight_bitmaps(leat__tile_coefs *c, uint32_t b, const uint8_
                          0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
     const __m512i iota = _mm512_set1_epi64(INT64_C(0x0706050403020100));
     const uint64_t start = (EACH_BYTE(counts) << 8) + EACH_BYTE(odd);
-    const uint64_t unused = EACH_BYTE(UINT64_C(64)) - (counts << 2); /* bits on top */
+    const uint64_t unused = EACH_BYTE(UINT64_C(64)) - (counts << 2); /* unused bits at the top */
     const __mmask8 halfway = (__mmask8)_pext_u64(start, EACH_BYTE(UINT64_C(1)));
     const __m512i byte = _mm512_add_epi8(
         iota,
         _mm512_shuffle_epi8(_mm512_set1_epi64((long long)(start >> 1 & EACH_BYTE(UINT64_C(0x7f)))), spread));
     const __m512i bits = _mm512_permutexvar_epi8(byte, _mm512_loadu_si512(in));
     const __m512i next = _mm512_permutexvar_epi8(byte, _mm512_loadu_si512(in + 1));
-    /* where one begins with a high nibble: that, and all but the last nibble of the bytes behind */
+    /* if a bitmap begins with a high nibble: that nibble, and all but the last nibble of the next bytes */
     const __m512i all = _mm512_mask_shldi_epi64(bits, halfway, next, _mm512_slli_epi64(bits, 56), 4);
     const __m512i keep =
         _mm512_srlv_epi64(_mm512_set1_epi64(-1), _mm512_cvtepu8_epi64(_mm_cvtsi64_si128((long long)unused)));
     const __m512i mask = _mm512_and_si512(all, keep);
     _mm512_storeu_si512(c->mask + b, mask);
-    /* values before each block; of all of them where the first has none before it */
+    /* values before each block; for the first block, which has none before it, the values of all */
     const __m512i before = _mm512_sad_epu8(
         _mm512_maskz_permutexvar_epi8(BLOCKS_BEFORE, _mm512_set1_epi64(INT64_C(0x3830282018100800)),
                                       _mm512_popcnt_epi64(mask)),
@@ -49,7 +49,7 @@ TILE_INLINE uint32_t eight_bitmaps(leat__tile_coefs *c, uint32_t b, const uint8_
     return (uint32_t)_mm_cvtsi128_si32(_mm512_castsi512_si128(before));
 }
 
-/* Bytes of the blocks that there are, of eight from block b on. */
+/* Of eight counts from block b on, keeps the bytes of blocks that exist. */
 TILE_INLINE uint64_t existing(uint64_t counts, uint32_t b, uint32_t blocks)
 {
     return blocks - b < 8 ? _bzhi_u64(counts, 8 * (blocks - b)) : counts;
@@ -83,7 +83,7 @@ TILE_INLINE leat__tile_damage tile_front_fast(leat__tile_coefs *c, const uint8_t
     return *used <= len ? LEAT__TILE_WHOLE : LEAT__TILE_SHORT;
 }
 
-/* All levels but the lowest, bottom up: see the portable version. */
+/* Computes all levels except the lowest, bottom-up: see the portable version. */
 TILE_INLINE const uint8_t *upper_sizes(leat__tile_coefs *c, const tile_planes *p)
 {
     const __m512i one = _mm512_set1_epi8(1);
@@ -104,10 +104,10 @@ TILE_INLINE const uint8_t *upper_sizes(leat__tile_coefs *c, const tile_planes *p
     return above;
 }
 
-/* Eight values share a lane of 64 bits. The lanes hold the eights 0 4 1 5 2 6 3 7, so that
- * unpacking bytes to words leaves 32 values in order. To know where a lane's bits begin, each
- * takes the last running sum of all eights, in their order, and adds up those before its own;
- * the first lane, which begins at 0, adds up all of them. */
+/* Eight values share a 64-bit lane. The lanes hold the eights 0 4 1 5 2 6 3 7, so that unpacking bytes to
+ * words leaves 32 values in order. To find where its bits begin, each lane takes the last running sums of
+ * all eights, in their order, and adds those before its own. The first lane, which begins at 0, adds all of
+ * them. */
 #define LAST_SUMS INT64_C(0x3f2f1f0f37271707)
 #define EIGHTS_BEFORE UINT64_C(0x7f073f031f010fff)
 
@@ -118,7 +118,7 @@ TILE_INLINE __m512i amplitudes(__m512i v, __m512i ones)
     return _mm512_mask_sub_epi16(v, negative, v, ones);
 }
 
-/* 64 values one by one, for sizes that do not fit the fast way. */
+/* Decodes 64 values one by one, for sizes that the fast path does not support. */
 static void large_values(int16_t *value, __m512i sizes, const uint8_t *extra, uint64_t pos)
 {
     uint8_t size[64];
@@ -129,12 +129,12 @@ static void large_values(int16_t *value, __m512i sizes, const uint8_t *extra, ui
     }
 }
 
-/* The sizes of up to 64 values, their running sums in each lane and the bits before it. */
+/* The sizes of up to 64 values, their running sums in each lane, and the bits before each lane. */
 typedef struct sized {
     __m512i sizes, in_lanes, sums, ahead;
 } sized;
 
-/* The next `left` values, at most 64, of those whose lowest plane continues with `bits`. */
+/* Measures the next `left` values, at most 64; `bits` are the next bits of the lowest plane. */
 TILE_INLINE sized measure(uint64_t bits, const uint8_t *above, uint32_t left)
 {
     const uint64_t valid = left < 64 ? _bzhi_u64(~UINT64_C(0), left) : ~UINT64_C(0);
@@ -149,8 +149,8 @@ TILE_INLINE sized measure(uint64_t bits, const uint8_t *above, uint32_t left)
     return m;
 }
 
-/* 64 values from pos on, low and high byte apart. Returns the bits used. No branch for sizes
- * above 8, which one vector in seven has in photographs. */
+/* Decodes 64 values from pos on, low and high bytes separately. Returns the bits used. There is no branch for
+ * sizes above 8, which one vector in seven has in photographs. */
 TILE_INLINE uint64_t values64(int16_t *value, const sized *m, const uint8_t *extra, uint64_t pos)
 {
     const __m512i to_bytes =
@@ -186,8 +186,8 @@ TILE_INLINE uint64_t values64(int16_t *value, const sized *m, const uint8_t *ext
     return used;
 }
 
-/* A vector is measured while the one before it is unpacked. A separate function: inlined into
- * the front, GCC 12 makes both slower (15 % of the front). */
+/* Measures each vector while the previous one is unpacked. A separate function: inlined into the front, GCC
+ * 12 makes both slower (15 % of the front). */
 static __attribute__((noinline)) void values(leat__tile_coefs *c, const tile_planes *p)
 {
     const uint8_t *above = upper_sizes(c, p), *plane = p->plane[0];

@@ -10,7 +10,7 @@
 
 #define GROUPS 8
 
-/* The eight groups of a block: halves of two rows side by side. */
+/* Loads the eight groups of a block: halves of two rows side by side. */
 PACK_INLINE void load_groups(__m128i g[GROUPS], const int16_t *block)
 {
     static const uint8_t left[4] = {0, 1, 3, 5}, right[4] = {2, 4, 6, 7};
@@ -64,7 +64,7 @@ TILE_TAKE_VARIANT(leat__tile_take_avx2)
     return all_bits(all);
 }
 
-/* As many ones as each value has bits. */
+/* Returns as many ones as each value has bits. */
 PACK_INLINE __m256i ones_of(__m256i v)
 {
     v = _mm256_abs_epi16(v);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Packing kernels for AVX-512 with VBMI2 and BITALG: blocks are put in order by permutes, and
- * what is not zero moves together by vpcompress. (Always to a register first: with a memory
- * operand it is microcode on Zen 4.)
+ * Packing kernels for AVX-512 with VBMI2 and BITALG: permutes put blocks in order, and vpcompress collects
+ * the nonzero coefficients. (Always to a register first: with a memory operand it is microcode on Zen 4.)
  */
 #include <immintrin.h>
 
@@ -34,7 +33,7 @@ PACK_INLINE uint32_t all_bits(__m512i v)
     return (all | all >> 16) & 0xffff;
 }
 
-/* Half rows of a block's two halves, in tile order. */
+/* The half rows in a block's two halves, in tile order. */
 #define FIRST_HALF _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 8, 10)
 #define SECOND_HALF _mm512_setr_epi64(5, 7, 12, 14, 9, 11, 13, 15)
 
@@ -42,7 +41,7 @@ TILE_TAKE_VARIANT(leat__tile_take_avx512)
 {
     const __m512i first_half = FIRST_HALF, second_half = SECOND_HALF;
     __m512i all = _mm512_setzero_si512();
-    int16_t *value = parts->value + parts->values; /* not in memory from block to block */
+    int16_t *value = parts->value + parts->values; /* kept in a register from block to block */
     for (uint32_t i = 0; i < count; i++, blocks += 64) {
         __m512i a = _mm512_loadu_si512(blocks), b = _mm512_loadu_si512(blocks + 32);
         __m512i low = _mm512_permutex2var_epi64(a, first_half, b);
@@ -65,7 +64,7 @@ TILE_TAKE_VARIANT(leat__tile_take_avx512)
 
 /* ---- values ---- */
 
-/* As many ones as each value has bits. */
+/* Returns as many ones as each value has bits. */
 PACK_INLINE __m512i ones_of(__m512i v)
 {
     v = _mm512_abs_epi16(v);
@@ -99,12 +98,12 @@ PACK_INLINE uint32_t put_plane(uint8_t *at, uint8_t *left, uint32_t n, uint32_t 
     return next;
 }
 
-/* Some bits, low first, in each lane, and how many. */
+/* Some bits in each lane, lowest first, and their number. */
 typedef struct lane_bits {
     __m512i value, n;
 } lane_bits;
 
-/* Each lane with its upper half after its lower: neighbours become one. */
+/* Joins the upper half of each lane to its lower half, so that neighbours become one. */
 PACK_INLINE lane_bits join32(lane_bits b)
 {
     const __m512i low = _mm512_set1_epi32(0xffff);
@@ -123,7 +122,7 @@ PACK_INLINE lane_bits join64(lane_bits b)
                        _mm512_add_epi64(n, _mm512_srli_epi64(b.n, 32))};
 }
 
-/* Each lane followed by that of `next`; right if there are at most 64 bits. */
+/* Appends each lane of `next` to that of b; correct up to 64 bits. */
 PACK_INLINE lane_bits join(lane_bits b, lane_bits next)
 {
     return (lane_bits){_mm512_or_si512(b.value, _mm512_sllv_epi64(next.value, b.n)),
@@ -149,8 +148,8 @@ PACK_INLINE void put_fours(pack_bits *b, lane_bits four)
     for (uint32_t i = 0; i < 8; i++) pack_four(b, (pext_bits){value[i], (uint32_t)n[i]});
 }
 
-/* Extra bits of 32 values: eight at a time nearly always fit one turn of the chain from byte
- * to byte. */
+/* Writes the extra bits of 32 values. Eight at a time nearly always fit into one step of the dependency chain
+ * from byte to byte. */
 PACK_INLINE void put_extra(pack_bits *b, __m512i v)
 {
     const __mmask8 even = 0x55;
@@ -184,7 +183,7 @@ TILE_PUT_VALUES_VARIANT(leat__tile_put_values_avx512)
 
 /* ---- back into blocks ---- */
 
-/* The values of a block at their bits. */
+/* Expands the values of a block to the positions of their bits. */
 PACK_INLINE void expand(__m512i *low, __m512i *high, const leat__tile_coefs *c, uint32_t b)
 {
     uint32_t in_low = (uint32_t)c->mask[b], in_high = (uint32_t)(c->mask[b] >> 32);
@@ -210,14 +209,14 @@ TILE_SAME_VARIANT(leat__tile_same_avx512)
 
 /* ---- back into the order of a scan ---- */
 
-/* Place in a scan -> bit of a tile's bitmap. */
+/* Maps a position in a scan to a bit of a tile's bitmap. */
 static const uint16_t from_bit[64] __attribute__((aligned(64))) = {
     0,  1,  4,  8,  5,  2,  3,  6,  9,  12, 24, 13, 10, 7,  16, 17, 20, 11, 14, 25, 28, 40,
     29, 26, 15, 32, 21, 18, 19, 22, 33, 36, 27, 30, 41, 44, 45, 42, 31, 48, 37, 34, 23, 35,
     38, 49, 52, 43, 46, 47, 56, 53, 50, 39, 51, 54, 57, 60, 61, 58, 55, 59, 62, 63,
 };
 
-/* The coefficients of a block in zigzag order, its DC difference among them. */
+/* Returns the coefficients of a block in zigzag order, including its DC difference. */
 PACK_INLINE void zigzag(__m512i out[2], const leat__tile_coefs *c, uint32_t b)
 {
     __m512i low, high;
@@ -232,7 +231,7 @@ PACK_INLINE __m512i low_bytes(const __m512i v[2])
                               1);
 }
 
-/* Distances from the AC coefficient before (of the first: from the DC), one byte each. */
+/* Returns the distances from the previous AC coefficient (for the first: from the DC), one byte each. */
 PACK_INLINE __m512i distances(uint64_t ac)
 {
     static const uint8_t before[64] __attribute__((aligned(64))) = {
@@ -246,7 +245,7 @@ PACK_INLINE __m512i distances(uint64_t ac)
     return _mm512_sub_epi8(place, _mm512_maskz_permutexvar_epi8(all_ac, previous, place));
 }
 
-/* The value's low bits; of a negative one, less one. */
+/* Returns the low bits of the values; of a negative one, minus one. */
 PACK_INLINE __m512i low_bits(__m512i v, __m512i ones)
 {
     return _mm512_and_si512(_mm512_add_epi16(v, _mm512_srai_epi16(v, 15)), ones);

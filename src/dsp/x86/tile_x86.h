@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who gets which x86 variant of the tile decoder's kernels: ladders that return early, weakest
- * first. Included only by the portable file of each family. AVX-512 here means with VBMI and
- * VBMI2: without them there is no vpexpandb, and the AVX2 kernels are the faster ones.
+ * Selects the x86 variants of the tile decoder's kernels: functions that return early, from the lowest ISA
+ * to the highest. Included only by the portable file of each family. AVX-512 here requires VBMI and VBMI2:
+ * without them there is no vpexpandb, and the AVX2 kernels are faster.
  */
 #ifndef LEAT_DSP_X86_TILE_X86_H
 #define LEAT_DSP_X86_TILE_X86_H
@@ -55,7 +55,7 @@ static inline void leat__idct_init_x86(leat__idct_dsp *dsp, uint32_t flags)
     dsp->isa = "avx512";
 }
 
-/* Repeating samples is for the rare 4:1:1 and for images of a few columns: portable. */
+/* Repeating samples is portable only: it is for the rare 4:1:1 and for images of a few columns. */
 static inline void leat__ycc_init_x86(leat__ycc_dsp *dsp, uint32_t flags)
 {
     if (!(flags & LEAT__CPU_AVX2)) return;

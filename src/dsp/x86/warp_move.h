@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the warp kernels of AVX2 and AVX-512 have written out: moving bytes, positions of images that
- * 16 bits can count, and fetching pixels. In 256 bits for both: twice the width was slower here
- * (224 pixels on Zen 4, in ns: pack 24 and 12, fixed 25 and 22, a gather 68 and four loads 54).
- * Only static functions.
+ * The warp kernels of AVX2 and AVX-512 that are written with intrinsics: moving bytes, positions of images
+ * whose coordinates fit 16 bits, and fetching pixels. Both use 256 bits: twice the width was slower here
+ * (224 pixels on Zen 4, in ns: pack 24 and 12, fixed 25 and 22, a gather 68 and four loads 54). Only static
+ * functions.
  */
 #include <immintrin.h>
 
@@ -57,8 +57,8 @@ static void unpack(const uint32_t *px, uint8_t *const plane[4], uint32_t channel
     tmpl_unpack(px + i, rest, channels, n - i);
 }
 
-/* A position as a pair of words, x and y: one subtraction compares both, one multiplication
- * makes the offset. */
+/* Stores a position as a pair of words, x and y: one subtraction compares both, one multiplication computes
+ * the offset. */
 static void fixed(const leat__warp_image *im, int32_t *at, size_t n, const uint32_t from[2],
                   const uint32_t step[2])
 {
@@ -85,7 +85,7 @@ static void fixed(const leat__warp_image *im, int32_t *at, size_t n, const uint3
     tmpl_fixed(im, at + i, n - i, rest, step);
 }
 
-/* Four loads, put together, take less time than one gather of four. */
+/* Four loads, joined, take less time than one gather of four. */
 static void nearest(const leat__warp_image *im, leat__warp_spots s, uint32_t *px, size_t n)
 {
     const int32_t *const from = (const int32_t *)im->origin, *const at = s.at;

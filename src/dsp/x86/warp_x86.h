@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The warp kernels of x86, for the ladder in warp.c.
+ * The warp kernels of x86, for the selection in warp.c.
  */
 #ifndef LEAT_DSP_X86_WARP_X86_H
 #define LEAT_DSP_X86_WARP_X86_H

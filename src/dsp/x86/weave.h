@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Byte selections that weave three rows into one. Element e of the woven row is element e / 3
- * of row e % 3. Per element size: three vectors come out of one vector of each row.
+ * Byte selections that interleave three rows. Element e of the result is element e / 3 of row e % 3. For
+ * each element size, one vector of each row gives three vectors.
  *
- *   weave16: one byte shuffle per row and 16-byte vector out; 0x80 where another row stands
+ *   weave16: one byte shuffle per row and output vector of 16 bytes; 0x80 for bytes of other rows
  *   weave64: one permutation of two 64-byte rows (bit 6: the second), then one of the third
  *            under a mask of its bytes
  */
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* clang-format off */
-/* [log2 of the element size][vector out][row] */
+/* [log2 of the element size][output vector][row] */
 static const uint8_t weave16[3][3][3][16] = {
     {
         {{0, 128, 128, 1, 128, 128, 2, 128, 128, 3, 128, 128, 4, 128, 128, 5},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights of the bilinear filter, four outputs at a time: what weigh() and round_weights() of
- * resize.c do, operation by operation, so that every bit is theirs. A random crop has its own
- * axes, so this runs twice per sample. Static inline: each ISA file has its own copy.
+ * Weights of the bilinear filter, four outputs at a time: the same operations as weigh() and
+ * round_weights() of resize.c, so that every bit is equal. A random crop has its own axes, so this runs
+ * twice per sample. Static inline: each ISA file has its own copy.
  */
 #ifndef LEAT_DSP_X86_WEIGHTS_X86_H
 #define LEAT_DSP_X86_WEIGHTS_X86_H
@@ -36,7 +36,7 @@ static inline void weigh_bilinear(leat__axis *a, double scale)
                                 _mm256_loadu_pd(a->center + j)};
         __m256d sum = zero;
         for (uint32_t t = 0; t < a->taps; t++) sum = _mm256_add_pd(sum, bilinear_at(&o, t, s));
-        /* all weights of an output may be 0: they stay so */
+        /* all weights of an output may be 0: they stay 0 */
         sum = _mm256_blendv_pd(sum, _mm256_set1_pd(1.0), _mm256_cmp_pd(sum, zero, _CMP_EQ_OQ));
         for (uint32_t t = 0; t < a->taps; t++) {
             const __m256d k = _mm256_mul_pd(_mm256_div_pd(bilinear_at(&o, t, s), sum),

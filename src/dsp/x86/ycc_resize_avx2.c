@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Component resize for AVX2. Across: 8 outputs per lane; a byte shuffle collects the next two
- * samples of each from 16 or 32 bytes of the row.
+ * Component resize for AVX2. Horizontal: 8 outputs per lane; a byte shuffle collects the next two samples
+ * of each from 16 or 32 bytes of the row.
  */
 #include <immintrin.h>
 
@@ -31,10 +31,10 @@ YCC_INLINE V two_loads(const uint8_t *low, const uint8_t *high)
     return _mm256_loadu2_m128i((const __m128i *)(const void *)high, (const __m128i *)(const void *)low);
 }
 
-/* A pair of taps of 16 outputs: a group in each lane. */
+/* Multiplies a pair of taps of 16 outputs: one group in each lane. */
 YCC_INLINE V dots_at(const uint8_t *low, const uint8_t *high, V take, V weights, const bool two)
 {
-    /* pshufb gives 0 for indices of 128 and more: each load's own stay below */
+    /* pshufb gives 0 for indices of 128 or more: only the indices of each load stay below */
     const V near = _mm256_adds_epu8(take, _mm256_set1_epi8(128 - LOAD));
     const V far = _mm256_sub_epi8(take, _mm256_set1_epi8(LOAD));
     V px = _mm256_shuffle_epi8(two_loads(low, high), two ? near : take);
@@ -42,8 +42,8 @@ YCC_INLINE V dots_at(const uint8_t *low, const uint8_t *high, V take, V weights,
     return V_DOT(weights, V_XOR(px, V_SET16((short)0x8080)));
 }
 
-/* Sixteen outputs of each of `rows` rows, rounded, in 16 bits. `rows` is a constant 1 or 2,
- * `pairs` a constant 1, 2, or 0 = any. */
+/* Computes sixteen outputs of each of `rows` rows, rounded, in 16 bits. `rows` is a constant 1 or 2, `pairs`
+ * a constant 1, 2, or 0 = any. */
 YCC_INLINE void sixteen(const leat__ycc_axis *a, uint32_t j, const uint8_t *const src[2], const uint32_t rows,
                         const uint32_t pairs, const bool two, V out[2])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Component resize for AVX-512 (VBMI). Across: 32 outputs per vector; a byte permutation
- * collects the next two samples of each from 64 or 128 bytes of the row.
+ * Component resize for AVX-512 (VBMI). Horizontal: 32 outputs per vector; a byte permutation collects the
+ * next two samples of each from 64 or 128 bytes of the row.
  */
 #include <immintrin.h>
 
@@ -26,7 +26,7 @@
 
 enum { GROUP = 32, LOAD = 64 };
 
-/* A pair of taps of 32 outputs. */
+/* Multiplies a pair of taps of 32 outputs. */
 YCC_INLINE V dots_at(const uint8_t *src, V take, V weights, const bool two)
 {
     const V low = V_LOAD(src);
@@ -35,7 +35,7 @@ YCC_INLINE V dots_at(const uint8_t *src, V take, V weights, const bool two)
     return V_DOT(weights, V_XOR(px, V_SET16((short)0x8080)));
 }
 
-/* 32 outputs of each of `rows` rows, rounded, in 16 bits. `rows` is a constant 1 or 2, `pairs` a
+/* Computes 32 outputs of each of `rows` rows, rounded, in 16 bits. `rows` is a constant 1 or 2, `pairs` a
  * constant 1, 2, or 0 = any. */
 YCC_INLINE void thirty_two(const leat__ycc_axis *a, uint32_t j, const uint8_t *const src[2],
                            const uint32_t rows, const uint32_t pairs, const bool two, V out[2])

@@ -13,14 +13,14 @@
 
 #define YCC_INLINE static inline __attribute__((always_inline))
 
-/* ---- down ---- */
+/* ---- vertical ---- */
 
-/* The sums of V_BYTES pixels, as the unpacks leave them; the packs bring them back in order. */
+/* The sums of V_BYTES pixels, in the order of the unpacks; the packs restore the order. */
 typedef struct ycc_sums {
     V lo, hi;
 } ycc_sums;
 
-/* The weights of a pair of rows. */
+/* Returns the weights of a pair of rows. */
 YCC_INLINE V ycc_weights(const leat__ycc_taps *t, uint32_t pair)
 {
     return V_SET16((short)t->weight[pair * t->step]);
@@ -33,7 +33,7 @@ YCC_INLINE ycc_sums ycc_pair_at(const leat__ycc_taps *t, uint32_t pair, V weight
     return (ycc_sums){V_DOT(weights, V_LO8(a, b)), V_DOT(weights, V_HI8(a, b))};
 }
 
-/* `pairs` is a constant 1, 2, or 0 = any; w: the weights of the first two. */
+/* Sums all pairs of rows. `pairs` is a constant 1, 2, or 0 = any; w: the weights of the first two. */
 YCC_INLINE ycc_sums ycc_sums_at(const leat__ycc_taps *t, const V w[2], const uint32_t pairs, size_t x)
 {
     ycc_sums all = ycc_pair_at(t, 0, w[0], x);
@@ -53,7 +53,7 @@ YCC_INLINE V ycc_grey_at(const leat__ycc_taps *y, size_t x)
                  V_SET16((short)0x8080));
 }
 
-/* Red, green and blue of half a vector of pixels, in 16 bits. */
+/* Computes red, green and blue of half a vector of pixels, in 16 bits. */
 YCC_INLINE void ycc_rgb_of(V y, V cb, V cr, V out[3])
 {
     const V luma = V_ADD(V_MUL(y, LEAT__YCC_ROUND4), V_SET16(LEAT__YCC_BIAS));
@@ -63,8 +63,8 @@ YCC_INLINE void ycc_rgb_of(V y, V cb, V cr, V out[3])
     out[2] = V_SRA(V_ADD(luma, V_MUL(cb, LEAT__YCC_BLUE)), 4);
 }
 
-/* The last vector ends with the row and does some pixels of the one before it again; only rows
- * shorter than a vector are cut. */
+/* Returns the position of the next vector. The last one ends with the row and repeats some pixels of the
+ * previous one; only rows shorter than a vector are clipped. */
 YCC_INLINE size_t ycc_next(size_t x, size_t n)
 {
     return x + V_BYTES < n && x + 2 * V_BYTES > n ? n - V_BYTES : x + V_BYTES;
@@ -86,7 +86,7 @@ static void ycc_grey(const leat__ycc_taps *y, uint8_t *dst, size_t n)
     for (size_t x = 0; x < n; x = ycc_next(x, n)) ycc_store(dst + x, ycc_grey_at(y, x), n - x);
 }
 
-/* luma, chroma: their pairs, as above. */
+/* Computes one RGB row. luma, chroma: their `pairs`, as in ycc_sums_at. */
 YCC_INLINE void ycc_colour_of(const leat__ycc_taps comp[3], uint8_t *const dst[3], size_t n,
                               const uint32_t luma, const uint32_t chroma)
 {
@@ -114,9 +114,10 @@ static void ycc_colour(const leat__ycc_taps comp[3], uint8_t *const dst[3], size
     else ycc_colour_of(comp, dst, n, 2, 2);
 }
 
-/* ---- across ---- */
+/* ---- horizontal ---- */
 
-/* One or two rows, a constant, so that weights are loaded once for both; the ISA's own. */
+/* Resizes one or two rows (a constant), so that weights are loaded once for both. Defined by the ISA's
+ * file. */
 YCC_INLINE void some_rows(const leat__ycc_axis *a, const uint8_t *const src[2], int8_t *const dst[2],
                           const uint32_t rows);
 

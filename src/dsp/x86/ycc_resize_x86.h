@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The component resize on x86, for the ladder in ycc_resize.c. Each lives in a file compiled for
- * its ISA: call them only when the CPU has it.
+ * The component resize on x86, for the selection in ycc_resize.c. Each kernel is in a file compiled for its
+ * ISA: call it only if the CPU supports that ISA.
  */
 #ifndef LEAT_DSP_X86_YCC_RESIZE_X86_H
 #define LEAT_DSP_X86_YCC_RESIZE_X86_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Upsampling and colour on vectors: included by the AVX2 and the AVX-512 file, which define
+ * Upsampling and colour conversion on vectors. Included by the AVX2 and the AVX-512 file, which define
  *
  *   V, V_BYTES            vector type, its size          V_LOAD, V_STORE     unaligned
  *   V_WIDEN(p)            V_BYTES / 2 bytes at p as 16-bit numbers
@@ -20,7 +20,8 @@ YCC_INLINE V times3(V v)
     return V_ADD16(v, V_ADD16(v, v));
 }
 
-/* Two outputs per sample: the even ones lean to the left neighbour, the odd to the right. */
+/* Stores two outputs per sample: the even one also depends on the left neighbour, the odd one on the
+ * right. */
 YCC_INLINE void store_both(uint8_t *out, V here3, V left, V right, V bias_even, V bias_odd, const int shift)
 {
     V even = V_SRL16(V_ADD16(V_ADD16(here3, left), bias_even), shift);
@@ -62,9 +63,8 @@ typedef struct rgb16 {
     V r, g, b;
 } rgb16;
 
-/* 1.402 = 1 + 0.402 and 1.772 = 2 - 0.228 with 15 bits after the point, -0.714 = 0.286 - 1 with
- * 16: products fit 16 bits, and rounded they are those of the portable version for all 256
- * values. */
+/* Converts to RGB. 1.402 = 1 + 0.402 and 1.772 = 2 - 0.228 have 15 fraction bits, -0.714 = 0.286 - 1 has 16.
+ * So products fit 16 bits, and rounded they equal those of the portable version for all 256 values. */
 YCC_INLINE rgb16 convert(V y, V cb, V cr)
 {
     const V middle = V_SET16(128), half = V_SET32(1 << 15);
