@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the tests of the op module: deterministic pictures, a raw-coded image to
- * decode, and running a pipeline on it.
+ * Shared by the tests of the op module: deterministic pictures, a raw-coded image to decode, and a function
+ * that runs a pipeline on it.
  */
 #ifndef LEAT_TEST_OP_FIXTURE_H
 #define LEAT_TEST_OP_FIXTURE_H
@@ -13,8 +13,7 @@
 #include "op/image.h"
 #include "op/pipeline.h"
 
-/* Top bytes of a 64-bit congruential generator: tests/oracle/make_golden.py has the same.
- */
+/* Returns the top byte of a 64-bit congruential generator, the same as in tests/oracle/make_golden.py. */
 static inline uint8_t fixture_byte(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -28,7 +27,7 @@ static inline uint64_t fixture_fnv(const uint8_t *p, size_t n)
     return h;
 }
 
-/* A gradient with noise, as make_golden_ops.py makes it. */
+/* Fills a picture with a gradient and noise, like make_golden_ops.py. */
 static inline void fixture_picture(leat__planes *im, uint32_t w, uint32_t h, uint32_t channels)
 {
     assert_ok(leat__planes_resize(im, w, h, channels, NULL));
@@ -40,7 +39,7 @@ static inline void fixture_picture(leat__planes *im, uint32_t w, uint32_t h, uin
     }
 }
 
-/* An image as the raw codec stores it. */
+/* An image in the form of the raw codec. */
 typedef struct fixture_raw {
     leat__buf bytes;
     size_t len;

@@ -3,7 +3,7 @@
 
 #include "op/apply.h"
 
-/* On a mask only geometry acts, and it makes no values that were not there. */
+/* Only geometry changes a mask, and it creates no new values. */
 static void masks_are_only_moved(void **state)
 {
     leat__workspace b = {0};

@@ -9,7 +9,7 @@ static void run(leat__workspace *b, leat__step_kind kind, double weight, int las
     assert_ok(leat__step_apply(b, &s, false, NULL));
 }
 
-/* Every copy starts from the image, not from the copy before it. */
+/* Every copy starts from the image, not from the previous copy. */
 static void copies_are_added_up(void **state)
 {
     leat__workspace b = {0};
@@ -31,7 +31,7 @@ static void copies_are_added_up(void **state)
     leat__workspace_reset(&b);
 }
 
-/* Weights that rounding leaves above 1 do not wrap. */
+/* Weights whose rounded sum exceeds 1 do not wrap around. */
 static void white_stays_white(void **state)
 {
     leat__workspace b = {0};

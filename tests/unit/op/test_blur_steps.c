@@ -12,7 +12,7 @@ static int mirror(int i, int n)
     return i;
 }
 
-/* The kernel in two dimensions and double precision: what torchvision rounds. */
+/* Compares with the kernel in two dimensions and double precision, which torchvision rounds. */
 static void blur_within_one_of_the_definition(void **state)
 {
     static const struct {

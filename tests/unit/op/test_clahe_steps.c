@@ -12,7 +12,7 @@ static void run(leat__workspace *b, uint32_t columns, uint32_t rows, double limi
     assert_ok(leat__step_apply(b, &s, false, NULL));
 }
 
-/* One tile and no limit: the usual equalisation, rounded. */
+/* One tile without a limit is plain equalisation, rounded. */
 static void one_tile_is_plain_equalisation(void **state)
 {
     leat__workspace b = {0};
@@ -34,7 +34,7 @@ static void one_tile_is_plain_equalisation(void **state)
     leat__workspace_reset(&b);
 }
 
-/* Eight neighbouring values: without a limit they are spread over the whole range. */
+/* Eight neighbouring values: without a limit they are stretched to the whole range. */
 static void limits_reduce_contrast(void **state)
 {
     int spread[2];

@@ -12,7 +12,7 @@ static void draw(const char *text, uint64_t sample)
     leat__pipeline_close(&p);
 }
 
-/* All 24 orders come, factors stay in their ranges, what is neutral is left out. */
+/* All 24 orders occur, factors stay in their ranges, and neutral changes are omitted. */
 static void jitter_orders_and_ranges(void **state)
 {
     bool seen[4][4] = {{false}};

@@ -101,7 +101,7 @@ static void grayscale_equals_saturation_of_zero(void **state)
     leat__workspace_reset(&b);
 }
 
-/* A hue shift of a third turns red to green to blue. */
+/* A hue shift of a third turns red to green, and green to blue. */
 static void hue_turns(void **state)
 {
     leat__workspace b = {0};

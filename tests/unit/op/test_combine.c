@@ -15,7 +15,7 @@ static leat__recipe draw(const leat__pipeline *p, uint64_t sample)
     return r;
 }
 
-/* How often the steps of a recipe begin with a kind: shares of DRAWS. */
+/* Returns the share of DRAWS whose recipe begins with this kind of step. */
 static double share(const leat__pipeline *p, leat__step_kind kind)
 {
     int n = 0;
@@ -88,7 +88,7 @@ static void orders_are_equally_likely(void **state)
     leat__pipeline_close(&p);
 }
 
-/* Combinators nest; each draws by itself. */
+/* Combinators can be nested; each draws independently. */
 static void nested_ones_draw_apart(void **state)
 {
     leat__pipeline *p = fixture_pipeline("CenterCrop(32); RandomApply(RandomApply(RandomInvert(1), p=0.5); "

@@ -20,7 +20,7 @@ static void refused(const char *text, const char *why)
     if (!strstr(err.message, why)) fail_msg("%s: %s", text, err.message);
 }
 
-/* Corners, the middle, then the same of the mirror image; as encoded file and as pixels. */
+/* Corners and centre, then the same of the mirrored image; for an encoded file and for pixels. */
 static void ten_crops_of_one_image(void **state)
 {
     enum { W = 33, H = 26, CW = 12, CH = 9 };
@@ -82,7 +82,7 @@ static float overlap(const float b[4], const leat__step *s)
     return both / ((b[2] - b[0]) * (b[3] - b[1]) + (float)s->width * (float)s->height - both);
 }
 
-/* Each crop holds the middle of a box, overlaps it as it must, and has an allowed shape. */
+/* Each crop contains the centre of a box, overlaps it as required, and has an allowed shape. */
 static void crops_depend_on_boxes(void **state)
 {
     const float boxes[8] = {10, 10, 60, 50, 120, 20, 180, 90};
@@ -104,7 +104,7 @@ static void crops_depend_on_boxes(void **state)
     leat__pipeline_close(&p);
 }
 
-/* Steps before the crop move the boxes that it looks at; boxes whose middle is cut off are dropped. */
+/* Steps before the crop move the boxes that it depends on; boxes whose centre is outside are dropped. */
 static void boxes_are_seen_where_they_are(void **state)
 {
     const float boxes[8] = {0, 0, 20, 20, 150, 60, 200, 100};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of src/op/device_plan.c together with the kernels of src/gpu/kernels, run on the host: what they
- * make of tiled images equals what the CPU's pipeline makes, bit for bit, and damage is found alike.
- * LEAT_DEVICE_ROUNDS makes the random test longer.
+ * Tests src/op/device_plan.c together with the kernels of src/gpu/kernels, run on the host: for tiled
+ * images they give the same bits as the CPU's pipeline, and they detect the same damage. LEAT_DEVICE_ROUNDS
+ * makes the random test longer.
  */
 #include "gpu/host_kernels.h" /* first: their names are short */
 #include "codec/make_tiles.h"
@@ -59,7 +59,7 @@ static uint8_t *gather_chunk(leat__device_chunk *c)
     return to;
 }
 
-/* A job of the chunk's images, run on the host. Returns the status of the first. */
+/* Runs a job of the chunk's images on the host. Returns the status of the first. */
 static uint32_t run_chunk(leat__device_chunk *c, const leat__pipeline *p, void *out)
 {
     uint32_t status[8], images = leat__device_chunk_images(c);
@@ -98,7 +98,7 @@ static uint32_t run_chunk(leat__device_chunk *c, const leat__pipeline *p, void *
 
 enum { SPILL, ARENA, WHOLE, RESIDENT, MAPPED, PLACES };
 
-/* Moves the sample to `offset` behind a page's begin; whole lines around it can be read. */
+/* Moves the sample to `offset` after the start of a page; whole lines around it can be read. */
 static uint8_t *move_sample(tiled *t, uint32_t offset)
 {
     const size_t size = (offset + t->sample.len + LEAT__DEVICE_SLACK + 4095) & ~(size_t)4095;
@@ -110,7 +110,7 @@ static uint8_t *move_sample(tiled *t, uint32_t offset)
     return page + offset;
 }
 
-/* Lists an image, its bytes in one of the places: in turn by seed. */
+/* Adds an image to the chunk. The seed selects where its bytes are. */
 static bool list(leat__device_chunk *c, leat__device_arena *arena, const leat__pipeline *p, tiled *t,
                  const leat__draw_key *key)
 {
@@ -144,7 +144,7 @@ static bool list(leat__device_chunk *c, leat__device_arena *arena, const leat__p
     return true;
 }
 
-/* One image both ways; false: the device does not take it. */
+/* Decodes one image both ways and compares; false: the device does not support it. */
 static bool compare(tiled *t, const char *ops, uint64_t seed)
 {
     leat__pipeline *p = NULL;
@@ -234,7 +234,7 @@ static void random_pipelines(void **state)
     assert_true(taken > n / 4);
 }
 
-/* Every colour step alone, then several, in all types and layouts. */
+/* Tests every colour step alone, then several, in all types and layouts. */
 static void colour_steps(void **state)
 {
     static const char *const steps[] = {
@@ -282,7 +282,7 @@ static void colour_steps(void **state)
     assert_int_equal(taken, n);
 }
 
-/* Regions that do not fit a block's shared memory are made in several windows, also next to each other. */
+/* Regions that do not fit into a block's shared memory are computed in several windows, also side by side. */
 static void large_regions_are_made_in_parts(void **state)
 {
     static const char *const pipelines[] = {"Resize((3, 2))",
@@ -307,8 +307,8 @@ static void large_regions_are_made_in_parts(void **state)
     assert_int_equal(taken, LEAT_COUNT(sizes) * LEAT_COUNT(pipelines) - 4); /* crops that pad */
 }
 
-/* Bytes are changed at random; the kernels and the CPU agree on whether the tiles are whole, and on the
- * pixels when they are. Damaged images are black. */
+/* Changes bytes at random: the kernels and the CPU agree on whether the tiles are valid, and on the pixels
+ * when they are. Damaged images are black. */
 static void damage_is_found_alike(void **state)
 {
     static const char *const ops[] = {"Resize((48, 40))", "Resize((48, 40)); ColorJitter(0.4); ToDtype(f16)",
@@ -410,7 +410,7 @@ static int close_all(void **state)
     return close_tiles(state);
 }
 
-/* Chunks that share an arena: what does not fit is in the chunk's own bytes. */
+/* Chunks share an arena: what does not fit goes into the chunk's own bytes. */
 static void a_full_arena_spills(void **state)
 {
     tiled t;

@@ -17,7 +17,7 @@ static void assert_near(double got, double want, double by)
     if (fabs(got - want) > by) fail_msg("%g, not %g", got, want);
 }
 
-/* Share of draws that add the step behind the crop, and the range of its amount. */
+/* Returns the share of draws that add the step after the crop, and the range of its amount. */
 static double share(const char *text, leat__step_kind kind, double *lo, double *hi)
 {
     leat__pipeline *p = fixture_pipeline(text);

@@ -45,7 +45,7 @@ static void median_is_that_of_the_sorted_square(void **state)
     }
 }
 
-/* Shares of a normal distribution beyond 1, 2 and 3 deviations. */
+/* Shares of a normal distribution beyond 1, 2 and 3 standard deviations. */
 static void noise_is_normal(void **state)
 {
     leat__workspace b = {0};

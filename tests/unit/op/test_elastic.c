@@ -18,7 +18,7 @@ static leat__step elastic(double alpha, double sigma, leat__filter filter)
                         .noise_seed = 99};
 }
 
-/* Planes that say where a pixel comes from. */
+/* Fills planes with the position of each pixel. */
 static void places(leat__planes *im)
 {
     assert_ok(leat__planes_resize(im, W, H, 3, NULL));
@@ -70,7 +70,7 @@ static void no_strength_changes_nothing(void **state)
     }
 }
 
-/* Between pixels of a ramp the value is the position, to the nearest whole number. */
+/* Between the pixels of a ramp, the value is the position, rounded to the nearest integer. */
 static void bilinear_mixes_neighbours(void **state)
 {
     leat__workspace b = {0};
@@ -88,7 +88,7 @@ static void bilinear_mixes_neighbours(void **state)
     leat__workspace_reset(&b);
 }
 
-/* As torchvision: corners are looked up at whole pixels, in an approximate inverse. */
+/* As in torchvision: corners are looked up at whole pixels, with an approximate inverse. */
 static void boxes_and_points_follow(void **state)
 {
     const leat__step s = elastic(20, 4, LEAT__FILTER_BILINEAR);
@@ -110,7 +110,7 @@ static void boxes_and_points_follow(void **state)
     assert_true(fabsf(point[1] - (9 - leat__elastic_at(&e[1], 12, 9))) < 1e-4f);
 }
 
-/* The blur reflects at the ends, however short the image is. */
+/* The blur reflects at the ends, even if the image is shorter than the kernel. */
 static void any_size_works(void **state)
 {
     static const uint32_t sizes[][2] = {{1, 1}, {2, 1}, {1, 70}, {3, 200}};

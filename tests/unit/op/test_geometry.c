@@ -14,7 +14,7 @@ static void draw(const char *text, uint64_t sample, uint32_t w, uint32_t h)
     leat__pipeline_close(&p);
 }
 
-/* Area and ratio of the crops are spread as asked for, positions over the whole image. */
+/* Area and ratio of the crops have the requested distribution; positions cover the whole image. */
 static void random_resized_crop_distribution(void **state)
 {
     enum { N = 4000 };
@@ -37,7 +37,7 @@ static void random_resized_crop_distribution(void **state)
     assert_true(lowest < 0.21 && highest > 0.59);
 }
 
-/* No try can succeed: the middle, as far as the ratio allows. */
+/* No attempt can succeed: the result is the central crop that the ratio allows. */
 static void random_resized_crop_falls_back(void **state)
 {
     draw("RandomResizedCrop(8, scale=(1, 1))", 1, 1000, 10);

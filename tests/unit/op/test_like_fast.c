@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * like=fast on whole pipelines: the same bits from the JPEG and from its tiles and on every
- * instruction set, near the exact pixels, and the exact pixels themselves where it does not
- * apply.
+ * Tests like=fast on whole pipelines: the JPEG, its tiles and every instruction set give the same bits,
+ * near the exact pixels. Where it does not apply, the pixels are exact.
  */
 #include "codec/make_tiles.h"
 #include "op_fixture.h"
@@ -37,7 +36,7 @@ static void run(const char *ops, leat__codec_id codec, bytes b, uint32_t orienta
 #define EXACT "RandomResizedCrop(40); RandomHorizontalFlip()"
 #define FAST "RandomResizedCrop(40, like=fast); RandomHorizontalFlip()"
 
-/* Every kind that can be tiled, sizes with and without whole blocks, mirrored or not. */
+/* Every kind that can be tiled, sizes with and without partial blocks, mirrored or not. */
 static void same_bits_everywhere(void **state)
 {
     static const uint32_t sizes[][2] = {{97, 75}, {160, 128}, {300, 250}, {41, 40},
@@ -86,7 +85,7 @@ static distance between(const uint8_t *a, const uint8_t *b)
     return d;
 }
 
-/* A JPEG of what `at` says, 4:2:0. */
+/* Encodes a JPEG, 4:2:0, of the values of `at`. */
 static bytes picture(uint32_t side, uint8_t (*at)(uint32_t x, uint32_t y, uint32_t c))
 {
     leat__planes im = {0};
@@ -138,7 +137,7 @@ static void near_the_exact_pixels(void **state)
     }
 }
 
-/* Files, filters and turns that fast does not take give the exact pixels. */
+/* Files, filters and rotations that fast does not support give the exact pixels. */
 static void exact_where_it_does_not_apply(void **state)
 {
     static const char *const pairs[][2] = {
@@ -159,7 +158,7 @@ static void exact_where_it_does_not_apply(void **state)
         }
 }
 
-/* Steps behind the head get its pixels, and damage is what it is for the exact path. */
+/* Steps after the head get its pixels, and damage gives the same error as on the exact path. */
 static void continues_after_the_head(void **state)
 {
     bytes b = picture(200, gradient);
@@ -181,7 +180,7 @@ static void continues_after_the_head(void **state)
     free(b.data);
 }
 
-/* Bytes changed anywhere in a JPEG or its tiles: pixels or an error, nothing else. */
+/* Changes bytes anywhere in a JPEG or its tiles: the result is pixels or an error. */
 static void damage_is_an_error_at_most(void **state)
 {
     bytes jpeg = make_jpeg(&jpeg_kinds[2], 200, 150, 85, 5);
@@ -216,7 +215,7 @@ static void damage_is_an_error_at_most(void **state)
     free(tiled.data);
 }
 
-/* Each allocation fails in turn: never a crash, never another answer than LEAT_ENOMEM. */
+/* Each allocation fails in turn: the result is always LEAT_ENOMEM, never a crash. */
 static void survives_lack_of_memory(void **state)
 {
     if (!leat__fault_available()) skip();

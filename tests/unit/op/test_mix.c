@@ -37,7 +37,7 @@ static void draws_are_beta_and_repeatable(void **state)
     leat__pipeline_close(&p);
 }
 
-/* Sample i gets 1 - lambda of sample i-1, the first of the last: as torch.roll. */
+/* Sample i gets 1 - lambda of sample i-1, the first of the last, like torch.roll. */
 static void mixup_blends_with_the_one_before(void **state)
 {
     static const char *const dtypes[] = {"u8", "f16", "bf16", "f32"};
@@ -111,7 +111,7 @@ static void targets_are_mixed_alike(void **state)
     assert_memory_equal(t, want, sizeof want);
 }
 
-/* Samples are mixed in pieces of 4096 bytes: all of a larger one must be. */
+/* Samples are mixed in pieces of 4096 bytes: a larger sample must be mixed completely. */
 static void large_samples_are_mixed_whole(void **state)
 {
     enum { SIDE = 60, BYTES = SIDE * SIDE * 3 };

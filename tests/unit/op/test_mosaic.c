@@ -5,7 +5,7 @@
 
 enum { W = 7, H = 5 };
 
-/* Every pixel of the mosaic is one of its part, whose corner is where the four meet. */
+/* Every pixel of the mosaic comes from its part, whose corner is where the four meet. */
 static void four_parts_meet(void **state)
 {
     static const leat__mosaic cases[] = {{true, 3, 2}, {true, 0, 0}, {true, 0, 4}, {true, 6, 0}};

@@ -3,7 +3,7 @@
 
 #include "op/pipeline.h"
 
-/* Combinators of colour ops change no geometry; those that hold geometry must draw the same. */
+/* Combinators of colour ops do not change the geometry; those that contain geometry must draw the same. */
 static void geometry_inside_is_compared(void **state)
 {
     static const struct {

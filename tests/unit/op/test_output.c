@@ -27,7 +27,7 @@ static void ops_fill_the_draft(void **state)
     assert_int_equal(d.dtype, LEAT_DTYPE_U8);
 }
 
-/* How many channels there are is known when a pipeline is opened. */
+/* The number of channels is known when a pipeline is opened. */
 static void wrong_lists_are_refused(void **state)
 {
     static leat__op_spec ops[LEAT__SPEC_OPS_MAX];
@@ -39,7 +39,7 @@ static void wrong_lists_are_refused(void **state)
     assert_code(LEAT_EINVAL, leat__spec_parse("Normalize(1, 0)", ops, &n, NULL));
 }
 
-/* The choices of ToDtype and --dtype are of one table, with the values of leat_dtype. */
+/* The choices of ToDtype and --dtype come from one table, with the values of leat_dtype. */
 static void every_choice_has_its_element_type(void **state)
 {
     char joined[64] = "";

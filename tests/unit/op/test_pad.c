@@ -3,7 +3,7 @@
 
 #include "op/apply.h"
 
-/* A row 1 2 3 padded by four on both sides, as numpy.pad shows it. */
+/* A row 1 2 3 padded by four on both sides, as in numpy.pad. */
 static void edges(void **state)
 {
     static const uint8_t want[4][11] = {

@@ -70,7 +70,7 @@ static void wrong_pipelines_say_why(void **state)
     }
 }
 
-/* The same key draws the same, any other key (or view) something else. */
+/* The same key gives the same draw; another key (or view) gives another one. */
 static void draws_depend_on_the_key_only(void **state)
 {
     leat__pipeline *a = NULL, *b = NULL;
@@ -92,7 +92,7 @@ static void draws_depend_on_the_key_only(void **state)
     leat__pipeline_close(&b);
 }
 
-/* Colour ops, drawing or not, never change what the geometry draws. */
+/* Colour ops, random or not, never change what the geometry draws. */
 static void colour_does_not_shift_geometry(void **state)
 {
     static const char *const texts[] = {
@@ -139,7 +139,7 @@ static void same_geometry_is_recognised(void **state)
     }
 }
 
-/* What is drawn never exceeds what an image is said to reach, whatever ops and size. */
+/* Drawn sizes never exceed the predicted maximum, for any ops and size. */
 static void draws_stay_within_reach(void **state)
 {
     static const char *const texts[] = {
@@ -179,7 +179,7 @@ static void draws_stay_within_reach(void **state)
     }
 }
 
-/* An op whose size has no bound is refused, also where images may differ in size. */
+/* An op whose size has no bound is refused, even if images may differ in size. */
 static void sizes_need_a_bound(void **state)
 {
     static const char *const texts[] = {"RandomOrder(Pad(2); Resize(9))",

@@ -40,7 +40,7 @@ static void equals_pillow(void **state)
     assert_no_leaks();
 }
 
-/* Element types and layouts hold the numbers of the 8-bit planes, normalised. */
+/* All element types and layouts have the values of the 8-bit planes, normalised. */
 static void types_and_layouts(void **state)
 {
     static const char *const dtypes[] = {"u8", "f16", "bf16", "f32"};
@@ -88,7 +88,7 @@ static void types_and_layouts(void **state)
     assert_no_leaks();
 }
 
-/* One channel becomes three equal ones, four lose the alpha. */
+/* One channel becomes three equal ones; four lose the alpha. */
 static void grey_and_alpha(void **state)
 {
     leat__planes rgb = {0}, other = {0};
@@ -158,7 +158,7 @@ static void views_together_and_apart(void **state)
     assert_no_leaks();
 }
 
-/* A mask that marks one rectangle, a box round it: they stay together. */
+/* A mask marks one rectangle and a box surrounds it: they stay aligned. */
 static void masks_and_boxes_follow(void **state)
 {
     leat__planes im = {0}, mask = {0};
@@ -215,7 +215,7 @@ static void masks_and_boxes_follow(void **state)
     assert_no_leaks();
 }
 
-/* Erasing after Normalize puts the value into the normalised output. */
+/* Erasing after Normalize writes the value to the normalised output. */
 static void erasing_the_output(void **state)
 {
     leat__planes im = {0};
@@ -255,7 +255,7 @@ static void erasing_the_output(void **state)
     assert_no_leaks();
 }
 
-/* Each allocation fails in turn: an error every time, nothing leaks. */
+/* Each allocation fails in turn: always an error, and nothing leaks. */
 static void survives_lack_of_memory(void **state)
 {
     static const char *const text =

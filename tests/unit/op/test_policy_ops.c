@@ -10,8 +10,8 @@ static void draw(leat__pipeline *p, uint64_t sample)
     assert_ok(leat__pipeline_draw(p, &(leat__draw_key){8, 0, sample}, 331, 331, &r, NULL));
 }
 
-/* RandAugment: 14 actions alike (one of them nothing), all of one strength, either sign.
- */
+/* RandAugment: 14 equally likely actions (one of them the identity), all of one magnitude, with either
+ * sign. */
 static void rand_augment(void **state)
 {
     enum { N = 7000 };
@@ -44,7 +44,7 @@ static void rand_augment(void **state)
     leat__pipeline_close(&p);
 }
 
-/* Shifts are whole pixels: 150 / 331 of the side at the last bin. */
+/* Translations are whole pixels: 150 / 331 of the side at the last bin. */
 static void translations_are_whole(void **state)
 {
     leat__pipeline *p = fixture_pipeline("CenterCrop(331); RandAugment(1, 30)");
@@ -81,8 +81,7 @@ static void trivial_augment_is_wide(void **state)
     leat__pipeline_close(&p);
 }
 
-/* AutoAugment for ImageNet: 25 rows; equalize is the commonest action, shears are rare.
- */
+/* AutoAugment for ImageNet: 25 rows; equalize is the most frequent action, shears are rare. */
 static void auto_augment_rows(void **state)
 {
     leat__pipeline *p = fixture_pipeline("CenterCrop(331); AutoAugment()");

@@ -102,7 +102,7 @@ static void mistakes_say_where(void **state)
     }
 }
 
-/* Ops inside an op follow it, counted with those inside them. */
+/* Ops inside an op follow it; its count includes nested ones. */
 static void ops_are_nested(void **state)
 {
     static const char *const same[] = {

@@ -88,7 +88,7 @@ static void formats_and_shares(void **state)
     }
 }
 
-/* A box that a crop leaves a quarter of, and one of which a strip of half a pixel is left. */
+/* A crop leaves a quarter of one box, and a strip of half a pixel of another. */
 static void boxes_are_dropped_by_what_is_left(void **state)
 {
     const float in[8] = {0, 0, 20, 10, 9.5f, 0, 10.5f, 20};

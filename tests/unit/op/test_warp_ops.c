@@ -14,7 +14,7 @@ static void near(const double *got, const double *want, int n)
         if (!(fabs(got[i] - want[i]) < 1e-9)) fail_msg("number %d is %.17g, not %.17g", i, got[i], want[i]);
 }
 
-/* Matrices as Image.rotate and torchvision compute them, worked out with Python. */
+/* Matrices of Image.rotate and torchvision, computed with Python. */
 static void known_matrices(void **state)
 {
     leat__recipe_start(&r, 60, 40);
@@ -57,7 +57,7 @@ static void expanding_holds_the_corners(void **state)
     assert_in_range(r.width, 141, 143);
 }
 
-/* Every pixel is moved, none is added: also where one side is odd and the other even. */
+/* Every pixel is moved and none is added, even if one side is odd and the other even. */
 static void quarter_turns_exchange_the_sides(void **state)
 {
     for (uint32_t w = 1; w <= 12; w++)
@@ -75,7 +75,7 @@ static void quarter_turns_exchange_the_sides(void **state)
         }
 }
 
-/* The corners that were drawn land on the corners of the image. */
+/* The drawn corners are mapped to the corners of the image. */
 static void perspective_maps_corners(void **state)
 {
     leat__pipeline *p = fixture_pipeline("CenterCrop(100); RandomPerspective(0.5, p=1)");

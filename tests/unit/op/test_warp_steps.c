@@ -9,7 +9,7 @@ static void start(leat__workspace *b)
     fixture_picture(&b->image, 23, 17, 3);
 }
 
-/* Maps that move whole pixels move them exactly, whatever the filter and the map. */
+/* Maps that move by whole pixels are exact, with any filter and any kind of map. */
 static void whole_pixels_are_moved(void **state)
 {
     static const leat__filter filters[] = {LEAT__FILTER_NEAREST, LEAT__FILTER_BILINEAR, LEAT__FILTER_BICUBIC};
@@ -39,7 +39,7 @@ static void whole_pixels_are_moved(void **state)
     assert_no_leaks();
 }
 
-/* Half a pixel between two neighbours is their mean, cut. */
+/* Halfway between two neighbours, the value is their mean, truncated. */
 static void bilinear_interpolates(void **state)
 {
     leat__workspace b;
@@ -60,7 +60,7 @@ static void bilinear_interpolates(void **state)
     leat__planes_reset(&before);
 }
 
-/* A turned image, with fixed point and with the map by spots, agrees except for rounding. */
+/* A rotated image agrees, except for rounding, between fixed point and the general map. */
 static void fixed_point_and_spots_agree(void **state)
 {
     leat__workspace a, b;
@@ -83,8 +83,7 @@ static void fixed_point_and_spots_agree(void **state)
     leat__workspace_reset(&b);
 }
 
-/* Maps that leave the image, or numbers beyond all range, give the fill and nothing else.
- */
+/* Maps that leave the image, or values out of any range, give only the fill. */
 static void far_away_is_fill(void **state)
 {
     static const double maps[][8] = {{1, 0, 1e7, 0, 1, 0},

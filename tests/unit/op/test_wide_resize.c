@@ -34,7 +34,7 @@ static float at(const leat__wide *im, int64_t x, int64_t y, uint32_t c)
     return v;
 }
 
-/* Half the size with the box filter: means of two by two. */
+/* The box filter at half the size gives means of two by two. */
 static void box_halves_are_means(void **state)
 {
     static const leat__sample_type types[] = {LEAT__SAMPLE_U8, LEAT__SAMPLE_U16, LEAT__SAMPLE_F32};
@@ -62,7 +62,7 @@ static void box_halves_are_means(void **state)
     assert_int_equal(leat__mem_blocks(), 0);
 }
 
-/* A plane a + b x + c y is reproduced inside, by every filter, in both orders of the passes. */
+/* Every filter reproduces a plane a + b x + c y inside, in both orders of the passes. */
 static void planes_stay_planes(void **state)
 {
     for (int f = LEAT__FILTER_BILINEAR; f < LEAT__FILTER_COUNT; f++)

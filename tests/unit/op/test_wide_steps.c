@@ -66,7 +66,7 @@ static void pads(void **state)
     leat__wide_workspace_reset(&b);
 }
 
-/* A shift by whole pixels moves them with every filter; by half a pixel bilinear is the mean. */
+/* A shift by whole pixels moves them with every filter; by half a pixel, bilinear gives the mean. */
 static void maps(void **state)
 {
     for (int f = LEAT__FILTER_NEAREST; f <= LEAT__FILTER_BICUBIC; f++) {

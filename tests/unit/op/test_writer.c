@@ -3,7 +3,7 @@
 
 #include "op/writer.h"
 
-/* Rows in any order, grey or colour, give what a whole image gives. */
+/* Rows in any order, grey or colour, give the same as a whole image. */
 static void rows_and_images_agree(void **state)
 {
     static leat__norm norm[3];
