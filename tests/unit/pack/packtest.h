@@ -148,7 +148,7 @@ static inline int pt_append(leat_packer *p, uint64_t first, uint64_t last, size_
     return rc;
 }
 
-/* Everything from open to finish. */
+/* Writes a pack, from open to finish. */
 static inline int pt_write(const char *path, const leat_packer_opts *o, uint64_t n, size_t scale,
                            leat_packer_stats *stats, leat_error *err)
 {
@@ -188,7 +188,7 @@ static inline char *pt_path(const char *dir, const char *name)
     return p;
 }
 
-/* Shard i of the set STEM.leat, whatever its fingerprint; a name without a file when there is
+/* Returns the path of shard i of the set STEM.leat, for any fingerprint; a name without a file when there is
  * none. */
 static inline char *pt_shard(const char *dir, const char *stem, unsigned i)
 {

@@ -362,7 +362,7 @@ static bool killed_while_appending(const char *path, leat__fault_kind kind, uint
     return WIFSIGNALED(status);
 }
 
-/* Old or new, never a mixture; returns whether it is new. */
+/* Checks that the pack is the old or the new one, never a mixture; returns whether it is new. */
 static bool whole(const char *path)
 {
     uint64_t want[BASE + ADDED];
@@ -407,8 +407,8 @@ static void test_kill_at_every_step(void **state)
     kill_at_every_step(LEAT__FAULT_SYNC, 1 << 20);
 }
 
-/* Its files have the numbers after those of the set: they are removed, even before the first
- * page. */
+/* The files of a killed append have the numbers after those of the set. They are removed, even before the
+ * first page. */
 static void test_kill_after_other_generations(void **state)
 {
     if (!leat__fault_available()) skip();

@@ -13,7 +13,7 @@
 static char folder[64];
 static uint64_t fingerprint; /* of PACK */
 
-/* `rows` rows, the last with the keys k19 … k0; `provenance` may have one %llx for the fingerprint. */
+/* Writes `rows` rows, the last with the keys k19 … k0; `provenance` may have one %llx for the fingerprint. */
 static void put(const char *path, uint32_t rows, const char *provenance)
 {
     const leat_field field = {.name = "a", .type = LEAT_FIELD_INT};
@@ -72,7 +72,7 @@ static void columns_of_this_pack_are_found(void **state)
     assert_no_leaks();
 }
 
-/* Columns beside columns: both name the pack that they were made from. A pack is beside itself. */
+/* Columns beside columns: both name the pack that they were made from. A pack also matches itself. */
 static void columns_of_the_same_pack_belong_together(void **state)
 {
     static const char *const other = "other.leat";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Named blobs: sorted whatever the order of setting, replaced by name, limits.
+ * Named blobs: sorted in any order of setting, replaced by name, limits.
  */
 #include "packtest.h"
 

@@ -112,8 +112,7 @@ static uint32_t files_in(const char *dir)
     return n;
 }
 
-/* A killed compaction does not block anything: the next append works, and nothing is left
- * over. */
+/* A killed compaction blocks nothing: the next append works, and no files are left over. */
 static void append_after_kills(leat__fault_kind kind)
 {
     bool killed = true;
@@ -146,7 +145,7 @@ static void test_append_after_a_kill(void **state)
     append_after_kills(LEAT__FAULT_WRITE);
 }
 
-/* To another path, the next one may replace the leftovers of a killed one without asking. */
+/* A compaction to another path may replace the leftovers of a killed one without asking. */
 static void test_again_after_a_kill(void **state)
 {
     if (!leat__fault_available()) skip();

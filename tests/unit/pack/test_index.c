@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checked reads of the index: same results with and without cache, damage found on touch, keys
- * found among many.
+ * Checked reads of the index: same results with and without cache, damage detected on access, keys found
+ * among many.
  */
 #include "packtest.h"
 
@@ -13,7 +13,7 @@
 #include "base/thread.h"
 #include "pack/index.h"
 
-/* Labels only, many samples: an index of several chunks. */
+/* Writes many samples with only labels: an index of several chunks. */
 static void write_many(const char *path, uint64_t n)
 {
     const leat_field field = {.name = "label", .type = LEAT_FIELD_INT};
@@ -96,7 +96,7 @@ static void test_bounds(void **state)
     pt_rmdir(dir);
 }
 
-/* A damaged chunk is found when touched, and only then; its neighbours stay readable. */
+/* A damaged chunk is detected when it is read, and only then; its neighbours stay readable. */
 static void test_damage_on_touch(void **state)
 {
     char *dir = pt_dir();

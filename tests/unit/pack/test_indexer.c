@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The indexer: the predicted size is the written size, whatever is in the index, and little
- * memory gives the same bytes as much.
+ * The indexer: the predicted size is the written size, for any content of the index, and little memory
+ * gives the same bytes as much.
  */
 #include "packtest.h"
 
@@ -16,7 +16,7 @@ typedef struct bench {
     leat__indexer x;
 } bench;
 
-/* A journal of n samples in pages of about ten, without the pages themselves. */
+/* Writes a journal of n samples in pages of about ten, without the pages themselves. */
 static void prepare(bench *b, const char *dir, uint64_t n)
 {
     leat_error err;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Joined packs: every call against the same call on the part.
+ * Joined packs: every call is compared with the same call on the part.
  */
 #include "leat_test.h"
 

@@ -35,7 +35,7 @@ static void write_journal(const char *path)
     leat__journal_reset(&j);
 }
 
-/* Number of complete records. */
+/* Returns the number of complete records. */
 static int count(const char *path)
 {
     leat__journal j;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sorting in bounded memory: against qsort, in one pass and in many, with many equal hashes.
+ * Sorting in bounded memory: compared with qsort, in one pass and in many, with many equal hashes.
  */
 #include "packtest.h"
 

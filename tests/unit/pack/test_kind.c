@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kinds of pixels: what the index says, and that a field has one kind.
+ * Kinds of pixels: what the index records, and that a field has only one kind.
  */
 #include "packtest.h"
 
@@ -86,7 +86,7 @@ static void a_field_has_one_kind(void **state)
     pt_rmdir(dir);
 }
 
-/* What the index of a damaged or hostile pack says is not believed. */
+/* The index of a damaged or hostile pack is not trusted. */
 static void too_many_channels_are_damage(void **state)
 {
     char *dir = pt_dir(), *path = pt_path(dir, "a.leat");

@@ -104,7 +104,7 @@ static void test_footer(void **state)
     footer_comes_back(blocks_footer());
 }
 
-/* Each number made impossible in turn, with a valid check. */
+/* Makes each number impossible in turn, with a valid check. */
 static void test_impossible_footers(void **state)
 {
     uint8_t block[4096];
@@ -156,7 +156,7 @@ static void test_impossible_footers(void **state)
 #undef WRONG_IN
 }
 
-/* `first`: where the first section starts. */
+/* `first`: start of the first section. */
 static void directory_is_checked(leat__footer f, uint64_t first)
 {
     leat_error err;

@@ -46,7 +46,7 @@ static void test_blobs_and_classes(void **state)
     }
 }
 
-/* A compressed blob is restored, in memory like any other. */
+/* A compressed blob is decompressed and is then like any other in memory. */
 static void test_packed_blob(void **state)
 {
     enum { SIZE = 30000 };

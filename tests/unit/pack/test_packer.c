@@ -169,8 +169,8 @@ static void test_refusals(void **state)
     pt_rmdir(dir);
 }
 
-/* Columns are made again: the next run discards the files of one that was killed. Files of other unfinished
- * packs stay. */
+/* Columns are not resumed: the next run discards the files of a killed one. Files of other unfinished packs
+ * stay. */
 static void test_columns_start_again(void **state)
 {
     char *dir = pt_dir();
@@ -230,7 +230,7 @@ static void test_duplicate_keys_are_counted(void **state)
     pt_rmdir(dir);
 }
 
-/* Options that change the bytes change the identity; where and how it is written does not. */
+/* Options that change the bytes change the identity; where and how the pack is written does not. */
 static void test_identity(void **state)
 {
     leat_packer_opts o = pt_opts();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The page builder: positions, padding, when a page is full.
+ * The page builder: positions, padding, and when a page is full.
  */
 #include "packtest.h"
 

@@ -86,8 +86,8 @@ static void test_discard_a_set(void **state)
 
 enum { OLD_SAMPLES = 420, OLD_SCALE = 3000, NEW_SAMPLES = 330, NEW_SCALE = 4000 };
 
-/* Whether NAME is the new pack; old or new, it must be complete, with nothing else in the folder
- * when `clean`. */
+/* Returns whether NAME is the new pack. Old or new, it must be complete, and alone in the folder when
+ * `clean`. */
 static bool is_new_and_whole(const char *dir, bool clean)
 {
     leat_pack *p;
@@ -300,8 +300,8 @@ static void test_twice(void **state)
     pt_rmdir(dir);
 }
 
-/* A file size limit simulates a full disk: the write fails with a message, nothing appears under
- * the name, and with enough space the rest follows. */
+/* A file size limit simulates a full disk: the write fails with a message, and nothing appears under the
+ * name. With enough space, writing continues. */
 static void test_no_room(void **state)
 {
     char *dir = pt_dir();

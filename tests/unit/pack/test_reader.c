@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The public reader: facts, ranges over shards, buffers, reported damage; golden files.
+ * The public reader: metadata, ranges over shards, buffers, reported damage; golden files.
  */
 #include "packtest.h"
 
@@ -114,7 +114,7 @@ static void test_buffers_and_keys(void **state)
     pt_rmdir(dir);
 }
 
-/* Pages read by the pack, and read directly through a lane and then verified. */
+/* Reads pages through the pack, and directly through a lane with verification afterwards. */
 static void test_pages(void **state)
 {
     for (uint32_t direct = 0; direct < 2; direct++) {
@@ -222,7 +222,7 @@ static void test_golden(void **state)
     }
 }
 
-/* File reads needed to look up every 7th sample. */
+/* Counts the file reads needed to look up every 7th sample. */
 static uint64_t reads_of_looks(leat_pack *p)
 {
     leat_pack_row row;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Interrupted writing: killed at random times, with torn journals, lost pages and missing files.
- * A resumed run always gives the bytes of an undisturbed one, and no reader accepts an unfinished
- * file. LEAT_KILLS sets the number of kills.
+ * Interrupted writing: killed at random times, with incomplete journals, lost pages and missing files. A
+ * resumed run always gives the same bytes as an undisturbed one, and no reader accepts an unfinished file.
+ * LEAT_KILLS sets the number of kills.
  */
 #include "packtest.h"
 
@@ -158,7 +158,7 @@ static void test_kill_shards(void **state)
     kill_loop(true);
 }
 
-/* Stops after n samples, without finish. */
+/* Writes n samples, then stops without finish. */
 static void write_some(file_set *w, uint64_t n)
 {
     leat_packer *p;
@@ -397,8 +397,8 @@ static void test_missing_partial(void **state)
     forget(&w);
 }
 
-/* Finishing fails at every step in turn, and the file is removed if it got its name: the
- * remaining journal does not block a new run. */
+/* Finishing fails at every step in turn, and the file is removed if it already has its name. The remaining
+ * journal does not block a new run. */
 static void test_published_and_removed(void **state)
 {
     if (!leat__fault_available()) skip();

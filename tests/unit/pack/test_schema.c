@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Schemas: text and back, refused input, cells and their bounds.
+ * Schemas: conversion to text and back, refused input, cells and their bounds.
  */
 #include "packtest.h"
 

@@ -20,8 +20,8 @@ static const char *at(const char *name)
     return to;
 }
 
-/* Rows with keys k0, k1 …; field = row % every == 0, if there are more rows than that. `renamed`: this row
- * has another key. */
+/* Writes rows with keys k0, k1 …; field = row % every == 0, if there are more rows than that. `renamed`: this
+ * row has another key. */
 static const char *put(const char *name, const char *field, uint32_t type, uint32_t rows, uint32_t renamed)
 {
     leat_packer *p = NULL;

@@ -63,7 +63,7 @@ static void learn(const char *path, truth *t)
     leat_pack_close(&p);
 }
 
-/* Every result of the damaged pack without an error equals the truth. */
+/* Every result that the damaged pack returns without an error equals the truth. */
 static void never_wrong(const char *path, const truth *t, uint8_t *buf, size_t capacity)
 {
     leat_pack *p;
@@ -128,7 +128,7 @@ static void test_flips(void **state)
     pt_rmdir(dir);
 }
 
-/* One damaged sample: exactly that one is named. */
+/* One sample is damaged: exactly that one is named. */
 static void test_names_the_sample(void **state)
 {
     char *dir = pt_dir();
@@ -182,7 +182,7 @@ static void test_stops_when_asked(void **state)
     pt_rmdir(dir);
 }
 
-/* Truncated at every block, and a pack grown by a byte. */
+/* The pack is truncated at every block, and extended by a byte. */
 static void test_cut_short(void **state)
 {
     char *dir = pt_dir();
