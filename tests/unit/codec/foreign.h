@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of GIF, BMP, TIFF, AVIF, JPEG XL and HEIF share. Their files are in the corpora of the
- * fuzz targets. They were made by other programs (Pillow, avifenc, cjxl, heif-enc) from two pictures
- * that are known here: a formula per channel, and a palette image.
+ * Shared by the tests of GIF, BMP, TIFF, AVIF, JPEG XL and HEIF. Their files are in the corpora of the fuzz
+ * targets. Other programs (Pillow, avifenc, cjxl, heif-enc) made them from two pictures that are known
+ * here: a formula per channel, and a palette image.
  */
 #ifndef LEAT_TEST_FOREIGN_H
 #define LEAT_TEST_FOREIGN_H
@@ -20,13 +20,13 @@ static inline uint8_t formula(uint32_t x, uint32_t y, uint32_t c)
     return (uint8_t)(x * 7 + y * 13 + c * 50 + x * y % 11);
 }
 
-/* Samples of the 16-bit files; floats are a sixteenth of them. */
+/* Returns a sample of the 16-bit files; floats are a sixteenth of it. */
 static inline uint16_t formula16(uint32_t x, uint32_t y, uint32_t c)
 {
     return (uint16_t)(x * 701 + y * 1301 + c * 5003);
 }
 
-/* Of the palette of 64 colours. */
+/* Returns a palette index; the palette has 64 colours. */
 static inline uint8_t palette_number(uint32_t x, uint32_t y)
 {
     return (uint8_t)((x + 3 * y) % 64);
@@ -52,7 +52,7 @@ static inline bytes foreign_file(const char *name)
     return b;
 }
 
-/* Whether the machine has the library that this build would load. */
+/* True when the machine has the library that this build would load. */
 static inline bool foreign_loads(leat__codec_id codec, const char *name)
 {
     leat__image_info info;
@@ -62,7 +62,7 @@ static inline bool foreign_loads(leat__codec_id codec, const char *name)
     return rc != LEAT_ENOTSUP;
 }
 
-/* The whole image and regions: equal to each other, and to `want` where it is given. */
+/* Decodes the whole image and regions, which must agree with each other, and with `want` if it is given. */
 static inline void foreign_same(leat__codec_id codec, const char *name, uint32_t channels,
                                 uint8_t (*want)(uint32_t, uint32_t, uint32_t))
 {
@@ -102,8 +102,8 @@ static inline void foreign_same(leat__codec_id codec, const char *name, uint32_t
     assert_int_equal(leat__mem_blocks(), 0);
 }
 
-/* A file that is cut anywhere, or has changed bytes, gives pixels or one clear error; cut by half, an
- * error. */
+/* A file that is truncated anywhere or has changed bytes gives pixels or one clear error; truncated to half,
+ * an error. */
 static inline void foreign_damage(leat__codec_id codec, const char *name)
 {
     bytes b = foreign_file(name);

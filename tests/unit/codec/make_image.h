@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Images for the tests of the codecs, and a plain libjpeg to compare with: written against
- * libjpeg alone, so that nothing of leat is on the reference's side.
+ * Images for the tests of the codecs, and a plain libjpeg to compare with. The reference uses libjpeg
+ * alone, without any code of leat.
  */
 #ifndef LEAT_TEST_MAKE_IMAGE_H
 #define LEAT_TEST_MAKE_IMAGE_H
@@ -24,7 +24,7 @@ typedef struct bytes {
     size_t len;
 } bytes;
 
-/* A small separate generator: the tests must not depend on what they test. */
+/* A small separate generator: tests must not depend on the code that they test. */
 static inline uint32_t dice(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;
@@ -129,7 +129,7 @@ static const jpeg_kind jpeg_kinds[] = {
 };
 #define JPEG_KINDS (sizeof jpeg_kinds / sizeof jpeg_kinds[0])
 
-/* The whole image as libjpeg gives it: interleaved, CMYK as it is. */
+/* Decodes the whole image with libjpeg: interleaved, CMYK unchanged. */
 static inline uint8_t *plain_jpeg(bytes b, uint32_t denom, uint32_t *w, uint32_t *h, uint32_t *channels)
 {
     struct jpeg_decompress_struct c;
@@ -159,7 +159,7 @@ static inline uint8_t *plain_jpeg(bytes b, uint32_t denom, uint32_t *w, uint32_t
     return out;
 }
 
-/* Pixel (x, y) of channel c of a reference, CMYK turned to RGB with Pillow's rounding. */
+/* Returns channel c of pixel (x, y) of a reference; CMYK is converted to RGB with Pillow's rounding. */
 static inline uint8_t plain_at(const uint8_t *ref, uint32_t w, uint32_t channels, uint32_t x, uint32_t y,
                                uint32_t c)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tiled samples for the tests of codec/tile: tables trained on a few made-up JPEGs, and an
- * encoder ready to use.
+ * Tiled samples for the tests of codec/tile: tables trained on a few synthetic JPEGs, and an encoder ready
+ * to use.
  */
 #ifndef LEAT_TEST_MAKE_TILES_H
 #define LEAT_TEST_MAKE_TILES_H
@@ -17,7 +17,7 @@ static leat__tile_tables *tables;
 static leat__tile_encoder *encoder;
 static leat__decoder *decoder;
 
-/* Kinds of make_image.h that can be tiled. */
+/* True for the kinds of make_image.h that can be tiled. */
 static inline bool can_be_tiled(const jpeg_kind *kind)
 {
     return (kind->file == JCS_YCbCr || kind->file == JCS_GRAYSCALE) && !kind->odd_chroma &&
@@ -62,7 +62,7 @@ static inline int close_tiles(void **state)
     return 0;
 }
 
-/* The sample of a JPEG, or why there is none; free .data. */
+/* Returns the sample of a JPEG, or why there is none; the caller frees .data. */
 static inline bytes tile_jpeg(bytes jpeg, leat__tile_density density, leat__tile_kept *kept)
 {
     leat__jpeg_coefs coefs;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Frames of GIF animations: places, disposal, transparency, the end, damage. Against Pillow: test_frames.py.
+ * Frames of GIF animations: positions, disposal, transparency, the end, damage. test_frames.py compares
+ * with Pillow.
  */
 #include "codec/foreign.h"
 
 #include "codec/animation.h"
 
 /* Two colours on a canvas of 2 x 1; frames of one pixel of colour 1 ("clear, 1, end"), with `flags` of the
- * graphic control and a place. */
+ * graphic control and a position. */
 static size_t put_frame(uint8_t *to, uint8_t flags, uint8_t transparent, uint8_t x)
 {
     const uint8_t block[] = {'!', 0xf9, 4, flags, 0, 0, transparent, 0, ',',  x,    0, 0,
@@ -79,7 +80,7 @@ static void errors_name_what_is_wrong(void **state)
     assert_false(leat__anim_known(LEAT__CODEC_JPEG));
 }
 
-/* Every cut and every flipped bit ends, with or without an error. */
+/* Decoding ends for every truncation and every flipped bit, with or without an error. */
 static void damage_ends(void **state)
 {
     static const char *const names[] = {"gif/animated.gif", "gif/transparent.gif"};

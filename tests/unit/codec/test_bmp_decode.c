@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * BMP: all depths, runs, masks, what is refused, damage.
+ * BMP: all depths, runs, masks, refused files, damage.
  */
 #include "codec/foreign.h"
 
@@ -31,7 +31,7 @@ static void damage_is_known(void **state)
     foreign_damage(LEAT__CODEC_BMP, "bmp/palette.bmp");
 }
 
-/* A file of 4 x 2 pixels: the header, a palette of `colours` grey steps of 10, then `data`. */
+/* Writes a file of 4 x 2 pixels: the header, a palette of `colours` grey steps of 10, then `data`. */
 static size_t make(uint8_t *to, int32_t height, uint32_t bits, uint32_t compression, uint32_t colours,
                    const uint8_t *data, size_t len)
 {
@@ -50,7 +50,7 @@ static size_t make(uint8_t *to, int32_t height, uint32_t bits, uint32_t compress
     return 54 + colours * 4 + len;
 }
 
-/* First plane of the decoded image into out[8]; the code of the decode. */
+/* Writes the first plane of the decoded image to out[8]; returns the code of the decode. */
 static int decode(uint8_t *file, size_t len, uint8_t out[8], leat_error *err)
 {
     leat__decoder *d = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is common to all codecs, and every failed allocation on the way through a decode.
+ * Behaviour common to all codecs, and every failed allocation during a decode.
  */
 #include "codec/make_image.h"
 
@@ -91,7 +91,7 @@ static void limits_get_defaults(void **state)
     assert_int_equal(l.max_work, 4000000000);
 }
 
-/* Each allocation fails in turn: always LEAT_ENOMEM, nothing leaks, the next try works. */
+/* Each allocation fails in turn: always LEAT_ENOMEM, nothing leaks, the next attempt works. */
 static void every_allocation_may_fail(void **state)
 {
     if (!leat__fault_available()) skip();
@@ -124,7 +124,7 @@ static int count_part(void *ctx, uint32_t c, uint32_t count, const uint8_t *rows
     return 0;
 }
 
-/* Components come whole, at their own size; requests outside them are refused. */
+/* Components are delivered completely, at their own size; requests outside them are refused. */
 static void components_may_be_asked_for(void **state)
 {
     bytes b = make_jpeg(&jpeg_kinds[2], 90, 61, 85, 1);

@@ -3,7 +3,7 @@
 
 #include "codec/exif.h"
 
-/* A TIFF with two entries: something else, then the orientation. */
+/* Writes a TIFF with two entries: another tag, then the orientation. */
 static size_t make_tiff(uint8_t *out, int big, uint16_t type, uint32_t value)
 {
     uint8_t *p = out;
@@ -135,8 +135,8 @@ static void exif_counts_before_profile_and_xmp(void **state)
     assert_int_equal(leat__orientation_of(&all), 4);
 }
 
-/* Every cut and every changed byte, in blocks of exactly that size so that a sanitizer sees
- * any step outside. */
+/* Tests every truncation and every changed byte, in blocks of exactly that size, so that a sanitizer detects
+ * any access outside. */
 static void every_cut_and_byte_is_safe(void **state)
 {
     uint8_t tiff[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GIF: colours, numbers of the palette, interlacing, transparency, frames, damage.
+ * GIF: colours, palette indices, interlacing, transparency, frames, damage.
  */
 #include "codec/foreign.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a decoder, a coefficient reader or a tile encoder did before must not matter: for random
- * sequences of images, sound and damaged, each result equals that of a fresh object.
+ * Earlier work of a decoder, a coefficient reader or a tile encoder must not matter: for random sequences
+ * of valid and damaged images, each result equals that of a fresh object.
  */
 #include "codec/make_tiles.h"
 
@@ -40,7 +40,7 @@ static void add(leat__codec_id codec, bytes file)
     images[count++].file = file;
 }
 
-/* The file without its segments of one kind, up to the first scan. */
+/* Returns the file without its segments of one kind, up to the first scan. */
 static bytes without(bytes jpeg, uint8_t marker)
 {
     bytes b = {calloc(1, jpeg.len + LEAT__CODEC_PADDING), 2};
@@ -62,7 +62,7 @@ static bytes without(bytes jpeg, uint8_t marker)
     }
 }
 
-/* A file, and what may befall it. */
+/* Adds a file, and damaged versions of it. */
 static void add_with_damage(leat__codec_id codec, bytes file, uint32_t *s)
 {
     add(codec, file);
@@ -220,7 +220,7 @@ static outcome outcome_of_planes(int rc, const leat_error *err, const leat__plan
     return h;
 }
 
-/* Whole, a region, and the whole at half size where the format has it. */
+/* Decodes the whole image, a region, and the whole image at half size if the format supports it. */
 static outcome decode_one(leat__decoder *d, uint32_t image, int kind)
 {
     const bytes b = images[image].file;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Coefficients: fed back through libjpeg's transcoder they must give the same pixels.
+ * Coefficients: passed through libjpeg's transcoder, they must give the same pixels.
  */
 #include "codec/make_image.h"
 
@@ -22,7 +22,7 @@ static int close_reader(void **state)
     return 0;
 }
 
-/* Compares with what libjpeg itself has in its virtual arrays. */
+/* Compares with the coefficients in libjpeg's virtual arrays. */
 static void compare_with_libjpeg(bytes b, const leat__jpeg_coefs *got)
 {
     struct jpeg_decompress_struct c;
@@ -50,7 +50,7 @@ static void compare_with_libjpeg(bytes b, const leat__jpeg_coefs *got)
     jpeg_destroy_decompress(&c);
 }
 
-/* Both ways, alternating: leat's own, and through libjpeg. */
+/* Alternates between leat's own decoder and libjpeg. */
 static void coefficients_are_libjpegs(void **state)
 {
     for (size_t n = 0; n < 2 * JPEG_KINDS; n++) {
@@ -75,7 +75,7 @@ static void coefficients_are_libjpegs(void **state)
     }
 }
 
-/* All rows of libjpeg's. */
+/* Reads all of libjpeg's rows. */
 static void read_pixels(const leat__jpeg_coefs *coefs, leat__planes *out)
 {
     leat_error err = {0};
@@ -93,7 +93,7 @@ static void read_pixels(const leat__jpeg_coefs *coefs, leat__planes *out)
     assert_int_equal(leat__jpeg_coef_row(coefs->pixels, &none, NULL), LEAT_EINVAL);
 }
 
-/* Both ways of reading, and twice: they can be asked for again. */
+/* Uses both decoders, and reads the pixels twice: they can be requested again. */
 static void pixels_are_those_of_a_decode(void **state)
 {
     leat__decoder *decoder = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * JPEG decode against plain libjpeg: whole images, random regions, scaled decodes, damage.
+ * JPEG decode, compared with plain libjpeg: whole images, random regions, scaled decodes, damage.
  */
 #include "codec/make_image.h"
 
@@ -100,7 +100,8 @@ static int decode_whole(bytes b, const leat__image_info *info, leat__decode_limi
     return rc;
 }
 
-/* Wherever the file is cut, the whole decode says so, and where; the next image is fine. */
+/* Wherever the file is truncated, decoding the whole image reports it with the offset; the next image
+ * decodes. */
 static void truncation_is_known(void **state)
 {
     for (size_t k = 0; k < JPEG_KINDS; k++) {
@@ -147,7 +148,7 @@ static void limits_hold(void **state)
     free(b.data);
 }
 
-/* Code and pixels of a region under one instruction set. */
+/* Returns code and pixels of a region decoded with one instruction set. */
 static int decode_masked(uint32_t keep, bytes b, const leat__decode_request *rq, leat__planes *out)
 {
     leat__decoder *d = NULL;
@@ -160,7 +161,7 @@ static int decode_masked(uint32_t keep, bytes b, const leat__decode_request *rq,
     return rc;
 }
 
-/* Files cut at any byte: the same regions come, and the same pixels, on every CPU. */
+/* Files truncated at any byte: every CPU gives the same regions and the same pixels. */
 static void verdicts_do_not_depend_on_the_cpu(void **state)
 {
     leat__planes one = {0}, two = {0};
@@ -210,7 +211,7 @@ static void wrong_requests_are_refused(void **state)
     free(b.data);
 }
 
-/* Adobe's inverted CMYK as Pillow's convert("RGB") gives it. Values from Pillow. */
+/* Adobe's inverted CMYK, compared with values of Pillow's convert("RGB"). */
 static void cmyk_is_inverted(void **state)
 {
     static const uint8_t cmyk[][4] = {{255, 255, 255, 255}, {0, 0, 0, 0}, {255, 128, 0, 200}};

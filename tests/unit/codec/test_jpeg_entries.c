@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Entry points: each is the cursor that a walk from the beginning has there; files that leat
- * does not decode itself get none; nothing that is not theirs is taken for entry points.
+ * Entry points: each equals the cursor of a decode from the start. Files that leat does not decode itself
+ * get none, and other data is never accepted as entry points.
  */
 #include "codec/make_image.h"
 
@@ -32,7 +32,7 @@ static bool make(bytes b, leat__buf *out)
     return whole;
 }
 
-/* Encoded into an exact block, so that sanitizers see the last byte. */
+/* Copies into a block of the exact size, so that sanitizers check the last byte. */
 static uint8_t *exact_copy(const leat__buf *b)
 {
     uint8_t *p = malloc(b->len ? b->len : 1);
@@ -142,9 +142,7 @@ static bool take_some(void *ctx, const leat__jpeg_scan *of, leat__jpeg_cursor *a
     return true;
 }
 
-/* A taker gets the coefficients that leat__jpeg_coef_read reads, row by row; entry points are the same with
- * it.
- */
+/* A taker gets the same coefficients as leat__jpeg_coef_read, row by row; entry points do not change. */
 static void coefficients_are_taken_on_the_way(void **state)
 {
     taker t = {.most = UINT64_MAX};

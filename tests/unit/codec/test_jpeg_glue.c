@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The policy on damage: what is an error, what is accepted, and that nothing crashes.
+ * The policy on damage: which damage is an error, which is accepted, and that nothing crashes.
  */
 #include "codec/make_image.h"
 
@@ -27,7 +27,7 @@ static int decode(bytes b, leat__planes *out, leat_error *err)
     return leat__codec_decode_planes(decoder, &info, b.data, b.len, NULL, out, err);
 }
 
-/* The file with `extra` put in at `at`. */
+/* Returns the file with `extra` inserted at `at`. */
 static bytes with_inserted(bytes b, size_t at, const void *extra, size_t n)
 {
     bytes r = {malloc(b.len + n + LEAT__CODEC_PADDING), b.len + n};

@@ -72,7 +72,7 @@ static void describes_the_sampling(void **state)
     }
 }
 
-/* All cuts of the header and all single-byte changes: an answer or LEAT_EDATA/LEAT_EFORMAT. */
+/* All truncations of the header and all single-byte changes give a result or LEAT_EDATA/LEAT_EFORMAT. */
 static void every_cut_and_byte_is_safe(void **state)
 {
     bytes b = make_jpeg(&jpeg_kinds[2], 30, 20, 80, 1);

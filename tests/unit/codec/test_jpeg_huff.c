@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lookup tables against a plain walk over the codes.
+ * Compares lookup tables with a plain search of the codes.
  */
 #include "leat_test.h"
 
 #include "codec/jpeg_huff.h"
 
-/* Canonical codes by the book: the shortest code that is a prefix of the 16 bits. */
+/* Canonical codes by definition: finds the shortest code that is a prefix of the 16 bits. */
 static uint32_t plain_code(const uint8_t counts[16], const uint8_t *symbols, uint32_t top, uint32_t *symbol)
 {
     uint32_t code = 0, at = 0;
@@ -19,7 +19,7 @@ static uint32_t plain_code(const uint8_t counts[16], const uint8_t *symbols, uin
     return 0;
 }
 
-/* Annex K.3.2: AC of luminance, shortened to its first 40 symbols; and one of long codes. */
+/* Annex K.3.2: AC of luminance, shortened to its first 40 symbols; and a table of long codes. */
 static const uint8_t ac_counts[16] = {0, 2, 1, 3, 3, 2, 4, 3, 5, 5, 4, 4, 0, 0, 1, 3};
 static const uint8_t ac_symbols[] = {0x01, 0x02, 0x03, 0x00, 0x04, 0x11, 0x05, 0x12, 0x21, 0x31,
                                      0x41, 0x06, 0x13, 0x51, 0x61, 0x07, 0x22, 0x71, 0x14, 0x32,
@@ -31,8 +31,8 @@ static int32_t plain_value(uint32_t bits, uint32_t size)
     return bits < 1u << (size - 1) ? (int32_t)bits - (int32_t)(1u << size) + 1 : (int32_t)bits;
 }
 
-/* What is in the table for the bits at the top of `seen`, where LEAT__HUFF_LOOK of 32 are known,
- * replayed code by code. */
+/* Replays the table's entry for the bits at the top of `seen` code by code; LEAT__HUFF_LOOK of 32 bits are
+ * known. */
 static void replay(leat__huff_look e, uint32_t seen, uint32_t *pairs, uint32_t *ends)
 {
     uint32_t symbol = 0, length = plain_code(ac_counts, ac_symbols, seen >> 16, &symbol);
@@ -72,7 +72,7 @@ static void replay(leat__huff_look e, uint32_t seen, uint32_t *pairs, uint32_t *
     *ends += symbol == 0;
 }
 
-/* With any bits after those of the lookup. */
+/* Lookups are correct with any bits after those of the lookup. */
 static void looks_are_codes_one_by_one(void **state)
 {
     static leat__huff t;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Regions without libjpeg: the kinds that are decoded, with libjpeg's pixels, with and without
- * entry points; the kinds that are left to libjpeg; damage and wrong entry points on the way.
- * That every region through codec.h has libjpeg's pixels is test_jpeg_decode.c's.
+ * Regions without libjpeg: supported kinds have libjpeg's pixels, with and without entry points; other
+ * kinds are left to libjpeg; damage and wrong entry points. test_jpeg_decode.c tests that every region
+ * through codec.h has libjpeg's pixels.
  */
 #include "codec/make_image.h"
 
@@ -36,7 +36,7 @@ typedef struct seen {
     uint32_t ref_w, channels, x, y, width, next;
 } seen;
 
-/* Rows come once and in order, and are libjpeg's. */
+/* Rows come once and in order, and equal libjpeg's. */
 static int take_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     seen *s = ctx;
@@ -106,7 +106,7 @@ static void ordinary_files_are_decoded(void **state)
                 check_kind(&jpeg_kinds[k], sizes[i][0], sizes[i][1], entries);
 }
 
-/* The first rows are there when the damage is met; libjpeg takes over and gives the verdict. */
+/* The rows before the damage are delivered; libjpeg then takes over and reports the error. */
 static void damage_is_libjpegs_to_judge(void **state)
 {
     bytes b = make_jpeg(&jpeg_kinds[2], 240, 320, 90, 5);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat's own entropy decoding against libjpeg's coefficients, for every kind, size, quality,
- * table and restart interval; entry points; and that nothing damaged is taken.
+ * leat's own entropy decoding, compared with libjpeg's coefficients for every kind, size, quality, table
+ * and restart interval; entry points; and that no damaged file is accepted.
  */
 #include "codec/make_image.h"
 
@@ -22,7 +22,7 @@ static int close_scan(void **state)
     return 0;
 }
 
-/* The same coefficients in another file: tables made to measure, restarts every few MCUs. */
+/* Writes the same coefficients to another file: with optimised tables, and restarts every few MCUs. */
 static bytes recode(bytes b, bool optimise, unsigned interval)
 {
     struct jpeg_decompress_struct d;
@@ -51,7 +51,7 @@ static bytes recode(bytes b, bool optimise, unsigned interval)
     return r;
 }
 
-/* All coefficients, one block after the other; NULL when the file is not taken. */
+/* All coefficients, block by block; NULL when the file is not supported. */
 typedef struct blocks {
     leat__jpeg_blocks to;
     int16_t *memory;
@@ -82,7 +82,7 @@ static void free_blocks(blocks *b)
     free(b->last);
 }
 
-/* To where row y of MCUs, from MCU x on, belongs. */
+/* Returns the destination of row y of MCUs, from MCU x on. */
 static leat__jpeg_blocks blocks_at(const blocks *b, uint32_t x, uint32_t y)
 {
     const leat__jpeg_coefs *f = leat__jpeg_scan_frame(scan);
@@ -194,7 +194,7 @@ static void all_small_sizes(void **state)
         }
 }
 
-/* From every MCU on, in one go, and MCU by MCU. */
+/* Decodes from every MCU on, at once and MCU by MCU. */
 static void any_mcu_is_an_entry_point(void **state)
 {
     for (size_t k = 0; k < JPEG_KINDS; k++) {
@@ -243,7 +243,7 @@ static void cut_files_are_not_taken(void **state)
     free(file.data);
 }
 
-/* Something before the end marker, a restart marker gone wrong, a scan that is too long. */
+/* Refuses bytes before the end marker, a wrong restart marker, and a scan that is too long. */
 static void odd_ends_are_not_taken(void **state)
 {
     bytes file = make_jpeg(&jpeg_kinds[15], 75, 43, 85, 4);
@@ -292,7 +292,7 @@ static void limits_and_samplings_are_for_others(void **state)
     free(file.data);
 }
 
-/* A cursor from outside can say anything. */
+/* A cursor is not trusted and may have any content. */
 static void wild_cursors_do_no_harm(void **state)
 {
     bytes file = make_jpeg(&jpeg_kinds[15], 75, 43, 85, 4), exact = recode(file, true, 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Libraries that are there, are missing, or lack a function.
+ * Libraries that exist, are missing, or lack a function.
  */
 #include "codec/make_image.h"
 

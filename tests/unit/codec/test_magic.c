@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Formats by their first bytes, also those that a build has no decoder for.
+ * Recognises formats by their first bytes, also those that a build cannot decode.
  */
 #include "codec/make_image.h"
 

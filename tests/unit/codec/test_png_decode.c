@@ -66,7 +66,7 @@ static bytes make_png(const png_kind *k, uint32_t w, uint32_t h, const uint8_t *
     return b;
 }
 
-/* What channel c of a pixel must be. */
+/* Returns the expected channel c of a pixel. */
 static uint8_t want(const png_kind *k, const uint8_t *p, uint32_t c)
 {
     if (k->colour == SPNG_COLOR_TYPE_INDEXED)
@@ -130,7 +130,7 @@ static void orientation_is_read(void **state)
     free(pixels);
 }
 
-/* Samples are big-endian in the file, and as the machine has them in memory. */
+/* Samples are big-endian in the file, and in native byte order in memory. */
 static void sixteen_bits_are_kept(void **state)
 {
     static const char *const names[] = {"png/deep_grey.png", "png/deep_grey_alpha.png", "png/deep_rgb.png",
@@ -170,8 +170,7 @@ static void sixteen_bits_are_kept(void **state)
     assert_int_equal(leat__mem_blocks(), 0);
 }
 
-/* A PNG is under checksums to the last byte: every cut and every flip of a bit is known. */
-/* A tall image is refused for its height, at once, on every machine. */
+/* Images with a side over the limit are refused at once, on every machine. */
 static void sides_are_limited(void **state)
 {
     uint8_t pixel[3] = {1, 2, 3};
@@ -193,6 +192,7 @@ static void sides_are_limited(void **state)
     free(b.data);
 }
 
+/* Checksums cover every byte of a PNG: every truncation and every flipped bit is detected. */
 static void damage_is_known(void **state)
 {
     uint8_t *pixels = make_pixels(40, 30, 3, 2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Strips of samples to pixels: coefficients that libjpeg read, transformed and put in by hand,
- * give libjpeg's pixels for every sampling, region and height of strips.
+ * Strips of samples to pixels: libjpeg's coefficients, transformed and stored by the test, give libjpeg's
+ * pixels for every sampling, region and height of strips.
  */
 #include "codec/make_image.h"
 

@@ -83,7 +83,7 @@ static void wide_samples_are_kept(void **state)
     assert_int_equal(leat__mem_blocks(), 0);
 }
 
-/* Lab, floats of 8 bits and integers of 24. */
+/* Lab, 8-bit floats and 24-bit integers are refused. */
 static void others_are_refused(void **state)
 {
     static const struct {

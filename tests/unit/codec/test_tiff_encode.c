@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * TIFF files of wide pixels, read back by the decoder (libtiff) where there is one.
+ * TIFF files of wide pixels, read back by the decoder (libtiff) if there is one.
  */
 #include "codec/make_image.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Taking coefficients apart: put together again by the format's rules they are the same.
+ * Splits coefficients into parts: joined again by the rules of the format, they are the same.
  */
 #include "codec/make_tiles.h"
 #include "probe/cpu.h"
 
-/* Undoes the prediction as docs/tile-format.md says it. */
+/* Undoes the prediction as defined in docs/tile-format.md. */
 static int16_t predicted(const int16_t (*dc)[64], const leat__tile_shape *s, uint32_t c, uint32_t i)
 {
     uint32_t x = i % s->wide[c];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decoding: any region of any kind, with each instruction set, equals plain libjpeg's pixels;
- * damage is an error with its place.
+ * Decoding: any region of any kind, with each instruction set, equals plain libjpeg's pixels; damage is an
+ * error with its offset.
  */
 #include "codec/make_tiles.h"
 
@@ -97,7 +97,7 @@ static void tables_must_be_the_right_ones(void **state)
     free(jpeg.data);
 }
 
-/* Lengthening one tile at the cost of the next: both are whole in the header, neither is. */
+/* Lengthens one tile at the cost of the next: the header is still valid, but neither tile is. */
 static void damage_is_found_and_placed(void **state)
 {
     leat__tile_kept kept;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Encoding: every kind of JPEG that can be tiled is, at many sizes and both densities, and is
- * restored; every other is refused with its reason.
+ * Encoding: every kind of JPEG that can be tiled is tiled, at many sizes and both densities, and can be
+ * restored; every other is refused with a reason.
  */
 #include "codec/make_tiles.h"
 
@@ -50,8 +50,8 @@ static void others_are_refused_with_their_reason(void **state)
     }
 }
 
-/* Separate scans of which the last is missing: libjpeg delivers that component as grey. A decode
- * of the file and its tiles agree. */
+/* Separate scans of which the last is missing: libjpeg decodes that component as grey. The decoded file and
+ * its tiles agree. */
 static void a_component_without_a_scan_is_grey(void **state)
 {
     bytes jpeg = make_jpeg(&jpeg_kinds[17], 70, 50, 80, 1);
@@ -79,8 +79,8 @@ static void a_component_without_a_scan_is_grey(void **state)
     free(jpeg.data);
 }
 
-/* Coefficients that no encoder makes: at the limits still tiled or refused by a proof, beyond
- * them refused for their range. */
+/* Coefficients that no encoder writes: at the limits they are tiled or refused by a proof; beyond, they are
+ * refused for their range. */
 static void coefficients_out_of_range_are_refused(void **state)
 {
     bytes jpeg = make_jpeg(&jpeg_kinds[7], 16, 16, 80, 1);
@@ -111,8 +111,8 @@ static void coefficients_out_of_range_are_refused(void **state)
     free(jpeg.data);
 }
 
-/* The bytes are the same whether pixels were compared or not; and who is not restored byte for
- * byte is compared all the same. */
+/* The bytes are the same whether pixels were compared or not. Files that are not restored byte for byte are
+ * compared in any case. */
 static void trust_changes_no_byte(void **state)
 {
     leat__tile_encode_opts check = {.density = LEAT__TILE_SMALL};

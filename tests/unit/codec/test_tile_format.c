@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Header of a tiled sample: what is written is read, everything else is refused.
+ * Header of a tiled sample: what was written can be read; everything else is refused.
  */
 #include "codec/make_tiles.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Progressive files through tiles and back, byte for byte: random scan scripts, restart markers,
- * runs at their limits. What another encoder would have written otherwise is kept as it is.
+ * Progressive files to tiles and back, byte for byte: random scan scripts, restart markers, runs at their
+ * limits. Files that another encoder would have written differently are not tiled.
  */
 #include "codec/make_tiles.h"
 
@@ -24,8 +24,8 @@ static void add_scan(script *s, int components, int first, int from, int to, int
     for (int i = 0; i < components; i++) scan->component_index[i] = first + i;
 }
 
-/* Each band of each component, first down to a random bit, then refined bit by bit; now and then
- * the last bits are left out, as in a file that was cut between two scans. */
+/* Each band of each component, first down to a random bit, then refined bit by bit. Sometimes the last bits
+ * are omitted, as in a file truncated between two scans. */
 static void random_script(script *s, int components, uint32_t *seed)
 {
     int low = (int)dice_below(seed, 3), alone = components == 1 || dice_below(seed, 3) == 0;
@@ -137,7 +137,7 @@ static void random_scripts_come_back(void **state)
     }
 }
 
-/* More consecutive ended blocks than one run can name, and more correction bits than may wait. */
+/* More consecutive ended blocks than one run can contain, and more correction bits than may wait. */
 static void runs_at_their_limits_come_back(void **state)
 {
     script s = {.scans = 0};
@@ -152,8 +152,8 @@ static void runs_at_their_limits_come_back(void **state)
     free(wave.data);
 }
 
-/* A sound file whose scans another encoder wrote: three times the run of one block each instead
- * of one run. It is kept, with the reason. */
+/* A valid file with scans of another encoder: three runs of one block each instead of one run. It is not
+ * tiled, with the reason. */
 static void other_runs_are_kept(void **state)
 {
     script s = {.scans = 0};

@@ -31,7 +31,7 @@ static void expect_exact(bytes jpeg, const char *what)
     free(b.data);
 }
 
-/* A copy with `n` bytes put in at `at`. */
+/* Returns a copy with `n` bytes inserted at `at`. */
 static bytes insert(bytes in, size_t at, const void *what, size_t n)
 {
     bytes out = {calloc(1, in.len + n + LEAT__CODEC_PADDING), in.len + n};
@@ -75,9 +75,9 @@ static void odd_bytes_around_come_back(void **state)
     leat__buf_reset(&file);
 }
 
-/* The last byte of a scan ends in one bits: some of them are padding. Clearing just those gives
- * the file of an encoder that pads with zeros; clearing more or fewer, one that is restored by
- * neither rule or damaged. */
+/* The last byte of a scan ends in one bits, some of which are padding. Clearing just those gives the file of
+ * an encoder that pads with zeros. Clearing more or fewer gives a file that neither rule restores, or a
+ * damaged one. */
 static void zero_padding_comes_back(void **state)
 {
     uint32_t done = 0;
@@ -107,8 +107,8 @@ static void zero_padding_comes_back(void **state)
     leat__buf_reset(&file);
 }
 
-/* Tiled as it is read, and with the scan written to compare it: the same sample, or the same
- * reason, and where it is exact the file comes back. Damaged files pass. */
+/* Tiles a file with and without writing the scan to compare it: the sample or the reason must be the same,
+ * and an exact sample must restore the file. Damaged files are ignored. */
 static leat__tile_kept expect_same_both_ways(bytes jpeg, bool *usual)
 {
     leat__tile_encode_opts opts = {.density = LEAT__TILE_SMALL, .trust = true};
@@ -142,7 +142,7 @@ static leat__tile_kept expect_same_both_ways(bytes jpeg, bool *usual)
     return kept[0];
 }
 
-/* Bits of the scan flipped: most of what still decodes is some other sequence of codes. */
+/* Flips bits of the scan: most files that still decode are another sequence of codes. */
 static void unwritten_scans_are_those_that_would_be_written(void **state)
 {
     uint32_t seed = 5, usual = 0, other = 0;
@@ -169,8 +169,8 @@ static void unwritten_scans_are_those_that_would_be_written(void **state)
     leat__buf_reset(&file);
 }
 
-/* A grey file of one block, made by hand. DC codes: 0 for size 0. AC codes: 00 end, 01 sixteen
- * zeros, 10 size 1, and 110 `fourth`. */
+/* Builds a grey file of one block by hand. DC codes: 0 for size 0. AC codes: 00 end, 01 sixteen zeros, 10
+ * size 1, and 110 `fourth`. */
 static bytes one_block(uint8_t fourth, uint8_t scan)
 {
     uint8_t made[] = {

@@ -6,7 +6,7 @@
 
 static leat__buf blob;
 
-/* Flat tables without a dictionary. */
+/* Writes tables of equal code lengths without a dictionary. */
 static void write_flat(void)
 {
     leat__tile_lengths lengths = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Training: no image gives flat tables that work; the same images give the same bytes; trained
+ * Training: without images the tables are flat and work; the same images give the same bytes; trained
  * tables code their images in fewer bytes.
  */
 #include "codec/make_tiles.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * WebP against libwebp's simple interface: whole images, random regions, damage.
+ * WebP, compared with libwebp's simple interface: whole images, random regions, damage.
  */
 #include "codec/foreign.h"
 
@@ -97,7 +97,7 @@ static void truncation_is_known(void **state)
     leat__decoder_close(&d);
 }
 
-/* A simple file wrapped into the extended format with an EXIF chunk behind. */
+/* Wraps a simple file into the extended format, followed by an EXIF chunk. */
 static void orientation_is_read(void **state)
 {
     bytes b = make_webp(20, 10, 3, true);
@@ -121,7 +121,8 @@ static void orientation_is_read(void **state)
     free(b.data);
 }
 
-/* Decoded whole from its first frame; cut or changed, an error with a message or pixels. */
+/* An animation is decoded to its first frame; truncated or changed, it gives an error with a message or
+ * pixels. */
 static void animations_give_their_first_frame(void **state)
 {
     bytes b = foreign_file("webp/anim.webp");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From interleaved pixels to a sink; sides and headers that are refused.
+ * Interleaved pixels to a sink; refused sides and headers.
  */
 #include "codec/make_image.h"
 

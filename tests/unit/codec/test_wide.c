@@ -55,7 +55,7 @@ static void regions_are_copies(void **state)
     assert_int_equal(leat__mem_blocks(), 0);
 }
 
-/* Nothing is cut to 8 bits for those who only know 8 bits. */
+/* Samples are not reduced to 8 bits for callers that only support 8 bits. */
 static void planes_are_refused(void **state)
 {
     leat__decoder *d = NULL;
@@ -100,7 +100,7 @@ static void limits_hold(void **state)
     free(pixels);
 }
 
-/* Turning by o and then by the opposite of o gives the image back; 6 is a quarter clockwise. */
+/* Rotating by o and then by the opposite of o restores the image; 6 is a quarter turn clockwise. */
 static void turns(void **state)
 {
     static const uint32_t back[9] = {0, 1, 2, 3, 4, 5, 8, 7, 6};
