@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes small fastText models for tests: 2 dimensions, the words "</s>", "yes", "ja" and the
- * labels "en" and "de". The first dimension speaks for "en", the second for "de".
+ * Writes small fastText models for tests: 2 dimensions, the words "</s>", "yes", "ja" and the labels "en"
+ * and "de". The first dimension favours "en", the second "de".
  */
 #ifndef LEAT_TESTS_LID_BOX_H
 #define LEAT_TESTS_LID_BOX_H
@@ -53,7 +53,7 @@ static inline void box_entry(leat__buf *out, const char *word, int64_t count, ch
     leat__buf_putc(out, type);
 }
 
-/* Rows of the words, then of n-grams: even ones speak for "en". */
+/* Writes the rows of the words, then those of n-grams: even ones favour "en". */
 static inline void box_input(leat__buf *out, const lid_box *b)
 {
     static const float row[3][2] = {{0, 0}, {4, 0}, {0, 4}};
@@ -86,7 +86,7 @@ static inline void box_input(leat__buf *out, const lid_box *b)
     }
 }
 
-/* The bytes of the model. */
+/* Writes the bytes of the model. */
 static inline void lid_box_write(lid_box *b, leat__buf *out)
 {
     static const float output[2][2] = {{1, 0}, {0, 1}};
@@ -119,7 +119,7 @@ static inline void lid_box_write(lid_box *b, leat__buf *out)
     box_floats(out, output[0], 4);
 }
 
-/* A copy for leat__lid_open, which takes it. */
+/* Makes a copy for leat__lid_open, which takes ownership of it. */
 static inline char *lid_box_copy(const leat__buf *b, size_t len)
 {
     char *data = leat__alloc(LEAT__MEM_MISC, len + 1);

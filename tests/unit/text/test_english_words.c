@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Words of spacy.blank("en") 3.8.18, of texts that are simplified already.
+ * Compares with the words of spacy.blank("en") 3.8.18, for texts that are already simplified.
  */
 #include "leat_test.h"
 

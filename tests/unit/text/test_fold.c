@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values from Python's str.lower and from datatrove's simplify_text.
+ * Compares with values of Python's str.lower and datatrove's simplify_text.
  */
 #include "leat_test.h"
 

@@ -7,7 +7,7 @@
 
 static uint8_t line[4096 + LEAT__TEXT_PAD];
 
-/* The same when the text of a field is written while the line is read. */
+/* Checks that the result is the same when the text of a field is written while the line is read. */
 static void check_into(size_t len, const leat__jsonl_field *f, size_t n, const char *wrong, size_t wrong_at)
 {
     static uint8_t into[sizeof line], text[sizeof line];
@@ -130,7 +130,7 @@ static void nesting_has_a_limit(void **state)
     assert_contains(read_line(text, &f, 1, &at), "deeply");
 }
 
-/* Integers of 64 bits are exact: the double and the rest. */
+/* 64-bit integers are exact: the double and the rest. */
 static void numbers(void **state)
 {
     static const struct {

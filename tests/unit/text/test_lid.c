@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Predictions that can be computed by hand. tests/oracle/check_lid.py compares all kinds of models
- * with a second implementation, and with fastText where that is installed.
+ * Predictions that can be computed by hand. tests/oracle/check_lid.py compares all kinds of models with a
+ * second implementation, and with fastText if it is installed.
  */
 #include "leat_test.h"
 
@@ -45,7 +45,7 @@ static void expect(const char *text, int label, double probability)
         fail_msg("\"%s\": label %d, %g; expected %d, %g", text, got, p, label, probability);
 }
 
-/* Rows of the two words and of the end of the line (zeros) are averaged. */
+/* The rows of the two words and of the end of the line (zeros) are averaged. */
 static void softmax_of_words(void **state)
 {
     for (int quantised = 0; quantised < 2; quantised++) {

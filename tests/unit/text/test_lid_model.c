@@ -48,7 +48,7 @@ static void labels_are_read(void **state)
     }
 }
 
-/* Writes 4 or 8 bytes at an offset of a good model and expects a failure. */
+/* Writes 4 or 8 bytes at an offset of a valid model and expects a failure. */
 static void expect_damage(lid_box b, size_t at, int64_t value, size_t size, const char *message)
 {
     leat__buf out;
@@ -111,7 +111,7 @@ static void damage_is_refused(void **state)
     expect_damage(q, q.matrix + 22 + 7 + 8, 0, 4, "parts of a quantiser");
 }
 
-/* Huge counts of a dictionary: both numbers agree, the file does not have them. */
+/* Huge counts in a dictionary: both numbers agree, but the file does not have that many entries. */
 static void counts_are_not_believed(void **state)
 {
     lid_box b = lid_box_new();

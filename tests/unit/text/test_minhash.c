@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Signatures made by datatrove 0.10.1 (spaCy 3.8.18, MinhashConfig with 2 buckets of 2 hashes) and by
- * datasketch 2.0.0 (num_perm=4), of the shingles that minhash.h defines.
+ * Compares with signatures of datatrove 0.10.1 (spaCy 3.8.18, MinhashConfig with 2 buckets of 2 hashes) and
+ * of datasketch 2.0.0 (num_perm=4), for the shingles that minhash.h defines.
  */
 #include "leat_test.h"
 
@@ -61,7 +61,7 @@ static void datasketch_legacy(void **state)
     check(f, 0, 7, 2, 67, (uint64_t[]){0x59f1814, 0x42c982c, 0x2fd50a8, 0xe7a684f});
 }
 
-/* More shingles than are permuted together, and texts that grow the most. */
+/* More shingles than are processed together, and texts with the largest growth. */
 static void long_texts(void **state)
 {
     leat__minhasher m;

@@ -45,7 +45,7 @@ static void steps(void **state)
     expect("newlines", "", "");
 }
 
-/* Telephone numbers, and numbers that are none. */
+/* Telephone numbers, and numbers that are not. */
 static void telephones(void **state)
 {
     static const char *const yes[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All variants give the values of plain C, also where the modulo needs its last step, which random
+ * All variants give the same values as plain C, also if the modulo needs its last step, which random
  * numbers do not reach.
  */
 #include "leat_test.h"
@@ -31,7 +31,7 @@ static void draw(arrays *t, uint64_t seed)
     for (int i = 0; i < LEAT__PERMUTE_MOST; i++) t->hash[i] = leat__rng_u64(&r);
 }
 
-/* The hash whose product with permutation k is `v`. */
+/* Returns the hash whose product with permutation k is `v`. */
 static uint64_t hash_for(const arrays *t, int k, uint64_t v)
 {
     uint64_t a = t->a[k], inverse = a;
@@ -91,7 +91,7 @@ static void edge_values(const leat__permute_dsp *dsp)
         }
 }
 
-/* Values close to the least of many hashes, and to 0, at places where most values are skipped. */
+/* Values close to the least of many hashes, and to 0, where most values are skipped. */
 static void close_values(const leat__permute_dsp *dsp)
 {
     arrays t;
@@ -149,7 +149,7 @@ static void edges_agree(void **state)
     each_variant(edge_values);
 }
 
-/* A caller may have set denormal numbers to be zeros: it finds that mode again. */
+/* The caller may have set a mode in which denormals are zeros: it must be restored. */
 static void denormals_are_kept(void **state)
 {
 #ifdef __SSE2__

@@ -66,7 +66,7 @@ static void bounds(void **state)
         }
 }
 
-/* Division by zero: NeMo's ratios are 1, the others 0; too few words for n-grams is 1. */
+/* Division by zero: NeMo's ratios are 1, the others 0; with too few words for n-grams, the score is 1. */
 static void empty_documents(void **state)
 {
     leat__counts c = {0};

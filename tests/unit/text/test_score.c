@@ -3,7 +3,7 @@
 
 #include "text/score.h"
 
-/* Large and small texts alternate: the arrays are laid out again. */
+/* Large and small texts alternate, so that the arrays are laid out again. */
 static void sizes_may_change(void **state)
 {
     leat__scorer s;

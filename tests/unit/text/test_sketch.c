@@ -49,7 +49,7 @@ static void shingles_of_characters(void **state)
     assert_no_leaks();
 }
 
-/* The definition, without shortcuts: a character is its byte, or 24 bits of its code point. */
+/* The definition, without optimisations: a character is its byte, or 24 bits of its code point. */
 static uint64_t window_slowly(const uint32_t *code, uint32_t width)
 {
     uint64_t sum = width * LEAT__HW0;
@@ -104,7 +104,7 @@ static void windows_are_those_of_the_definition(void **state)
     assert_no_leaks();
 }
 
-/* White space of every kind becomes one blank, at block boundaries too; ASCII capitals become small. */
+/* All kinds of white space become one blank, also at block boundaries; ASCII capitals become lower case. */
 static void texts_are_folded(void **state)
 {
     static const char *const blanks[] = {" ",
@@ -138,7 +138,7 @@ static void texts_are_folded(void **state)
     assert_no_leaks();
 }
 
-/* Case does not count, in any script: as words and as characters. */
+/* Case is ignored in every script, for words and for characters. */
 static void case_does_not_count(void **state)
 {
     static const char *const pairs[][2] = {
@@ -173,8 +173,8 @@ static void case_does_not_count(void **state)
     assert_no_leaks();
 }
 
-/* Pairs of sets with a known similarity: the estimate has at most the variance of K independent
- * draws, and no bias. */
+/* Pairs of sets with a known similarity: the estimate has no bias, and at most the variance of K independent
+ * draws. */
 static void estimates_similarity(void **state)
 {
     enum { K = 128, TRIALS = 300 };
@@ -220,7 +220,7 @@ static void repeats_do_not_matter(void **state)
     assert_int_not_equal(leat__sketch_band(x, 7), leat__sketch_band(x, 8));
 }
 
-/* The definition, without shortcuts. */
+/* The definition, without optimisations. */
 static void sketch_slowly(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *out)
 {
     bool filled[LEAT__SKETCH_MAX] = {0};

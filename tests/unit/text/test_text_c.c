@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plain C kernels on a text whose counts were made by hand. tests/oracle/check_text.py compares
- * every count with Python on many more.
+ * The plain C kernels on a text whose counts were determined by hand. tests/oracle/check_text.py compares
+ * every count with Python on many more texts.
  */
 #include "leat_test.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All variants of the kernels give the same results, on random texts of hostile pieces.
+ * All variants of the kernels give the same results, on random texts of difficult parts.
  */
 #include "leat_test.h"
 
@@ -213,7 +213,7 @@ static void escapes_are_replaced(void **state)
     check_escapes(leat__text_dsp_for(leat__cpu_detected()));
 }
 
-/* Valid text with wrong bytes at random places: every variant finds the first one. */
+/* Valid text with wrong bytes at random positions: every variant finds the first one. */
 static void check_utf8(const leat__text_dsp *fast)
 {
     static const uint32_t codes[] = {'x',    'y',    0x7f,   0x80,   0xe9,    0x7ff,   0x800,
@@ -248,7 +248,7 @@ static void strings_end_at_the_same_place(void **state)
     check_strings(leat__text_dsp_for(leat__cpu_detected()));
 }
 
-/* Words by the tables alone, of the whole text at once. */
+/* Joins the words with the tables alone, of the whole text at once. */
 static uint32_t join_slowly(leat__minhasher *m, const uint8_t *text, size_t len, bool english, uint8_t *out,
                             uint32_t *start)
 {
