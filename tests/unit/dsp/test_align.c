@@ -21,7 +21,7 @@ static uint32_t draw(uint32_t *seed)
     return *seed >> 8;
 }
 
-/* A smooth picture with some noise. */
+/* Makes a smooth picture with some noise. */
 static void make_image(leat__align_image *out, float shift, uint32_t seed)
 {
     uint8_t thumb[SIDE * SIDE + 1] = {0};
@@ -147,7 +147,7 @@ static void shrinking_averages_pixels(void **state)
     }
 }
 
-/* The same thumbnail at its place has no rest, and the sums are those of doubles. */
+/* A thumbnail compared with itself has no remaining difference, and the sums equal those in double. */
 static void samples_and_sums_are_those_of_doubles(void **state)
 {
     static leat__align_probes p;

@@ -16,7 +16,7 @@ static const leat__copy_dsp *kernels(size_t i)
     return leat__copy_dsp_for(flags[i]);
 }
 
-/* All bytes arrive, and none beside them changes: any length, any alignment of both sides. */
+/* All bytes are copied and no others change, for any length and any alignment of both sides. */
 static void copies_are_those_of_memcpy(void **state)
 {
     leat__rng rng;

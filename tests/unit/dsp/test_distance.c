@@ -39,7 +39,7 @@ static void distances_are_those_of_doubles(void **state)
     }
 }
 
-/* Any number of rows, at any address, on any ISA: the same bits. */
+/* The bits are the same for any number of rows, at any address, on any ISA. */
 static void all_variants_give_the_same_bits(void **state)
 {
     float a[DIM], b[ROWS * DIM + 1], want[ROWS], out[ROWS + 1];

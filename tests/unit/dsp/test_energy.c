@@ -17,7 +17,7 @@ static const leat__energy_dsp *kernels(size_t i)
     return leat__energy_dsp_for(flags[i]);
 }
 
-/* The same blocks in both forms: `share` of 64 coefficients, up to `most`. */
+/* Makes the same blocks in both forms: `share` of 64 coefficients, up to `most`. */
 static void fill(uint64_t seed, uint32_t share, uint32_t most)
 {
     leat__rng rng;
@@ -38,7 +38,7 @@ static void fill(uint64_t seed, uint32_t share, uint32_t most)
     for (int i = 0; i < 64; i++) coefs.value[n + (uint32_t)i] = 99; /* not theirs */
 }
 
-/* Rows of blocks of any length, of any number of coefficients, also such that sums wrap around. */
+/* Rows of blocks of any length, with any number of coefficients, also if sums wrap around. */
 static void sums_are_those_of_the_definition(void **state)
 {
     static const uint32_t mosts[] = {4, 1024, 32768};

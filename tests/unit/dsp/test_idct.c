@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The portable inverse DCT against the definition in double precision (within one level), and
- * its defined behaviour on coefficients that overflow.
+ * The portable inverse DCT, compared with the definition in double precision (within one level), and its
+ * defined behaviour for coefficients that overflow.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -27,7 +27,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* Block 0 from 64 coefficients, row by row. */
+/* Sets block 0 from 64 coefficients, row by row. */
 static void set_block(const int16_t block[64])
 {
     uint32_t n = 0;

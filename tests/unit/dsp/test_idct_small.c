@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The portable inverse DCT at every size of block against the definition in double precision:
- * within one level, and on average much nearer. Plain blocks give what sparse ones give.
+ * The portable inverse DCT at every block size, compared with the definition in double precision: within
+ * one level, and much closer on average. Plain and sparse blocks give the same.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -39,7 +39,7 @@ static void set_block(const int16_t block[64])
     }
 }
 
-/* Sample (x, y) of n x n from as many coefficients, whose scale is that of blocks of eight. */
+/* Computes sample (x, y) of n x n from as many coefficients, whose scale is that of 8x8 blocks. */
 static double exact(const int16_t block[64], const uint16_t quant[64], int n, int x, int y)
 {
     double sum = 0;

@@ -4,7 +4,7 @@
 #include "dsp/kernel.h"
 #include "probe/cpu.h"
 
-/* Rank of an ISA's name; "avx2 without pdep" is of its first word. -1: unknown. */
+/* Returns the rank of an ISA's name; "avx2 without pdep" is ranked by its first word. -1: unknown. */
 static int rank_of(const char *isa)
 {
     static const char *const names[] = {"scalar", "avx2", "avx512", "avx512icl"};
@@ -14,7 +14,8 @@ static int rank_of(const char *isa)
     return -1;
 }
 
-/* More flags never give an older variant, none gives portable code, and none is newer than the flags. */
+/* More flags never give an older variant, no flags give portable code, and no variant is newer than the
+ * flags. */
 static void variants_follow_the_flags(void **state)
 {
     static const uint32_t levels[] = {

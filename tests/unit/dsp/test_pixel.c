@@ -49,7 +49,7 @@ static void half_floats_round_to_nearest_even(void **state)
     }
 }
 
-/* The formula with reciprocals is the table, for common and odd constants alike. */
+/* The formula with reciprocals equals the table, for common and unusual constants. */
 static void normalisation_is_exact(void **state)
 {
     static const float means[] = {0, 0.485f, 0.456f, 0.406f, 0.5f, 0.1307f, 0.48145466f, -3};
@@ -118,7 +118,7 @@ static void rows_are_converted_and_woven(void **state)
     }
 }
 
-/* A table that the formula cannot give is looked up, also by the SIMD kernels. */
+/* If the formula cannot give a table, the SIMD kernels look it up too. */
 static void uncomputable_tables_are_looked_up(void **state)
 {
     leat__norm n;

@@ -14,8 +14,8 @@ static int64_t sum_of(const leat__axis *a, uint32_t j)
     return sum;
 }
 
-/* Weights of an output add up to one (to a rounding per tap), stay inside the input, and
- * the padding is zero. */
+/* The weights of an output sum up to one (within a rounding per tap), its taps are inside the input, and the
+ * padding is zero. */
 static void weights_are_sound(void **state)
 {
     const leat__resize_dsp *dsp = leat__resize_dsp_for(LEAT__CPU_SSE42);
@@ -40,7 +40,7 @@ static void weights_are_sound(void **state)
     assert_no_leaks();
 }
 
-/* Bilinear at half the size, worked out by hand: taps 1/8 3/8 3/8 1/8. */
+/* Bilinear at half the size, computed by hand: taps 1/8 3/8 3/8 1/8. */
 static void known_weights(void **state)
 {
     leat__axis a = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The streaming resize against golden results of Pillow, in bands of every height,
- * mirrored and windowed.
+ * The streaming resize, compared with golden results of Pillow, in bands of every height, mirrored and
+ * windowed.
  */
 #include "leat_test.h"
 
@@ -123,7 +123,7 @@ static void test_equals_pillow(void **state)
     leat__cpu_mask(~0u);
 }
 
-/* A window of the output, mirrored, is that part of the whole output, mirrored. */
+/* A mirrored window of the output equals the mirrored part of the whole output. */
 static void test_window_and_mirror(void **state)
 {
     leat__resizer *r = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The portable entropy decoder on tiles written out by hand, and its refusals. The other
- * variants are held against it in tests/check.
+ * The portable entropy decoder on tiles written by hand, and the tiles it refuses. tests/check compares the
+ * other variants with it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,11 +16,11 @@
 
 static leat__tile_coefs coefs;
 static leat__tile_entropy_dsp dsp;
-/* Grey, two blocks side by side. */
+/* Grey, two adjacent blocks. */
 static const leat__tile_shape two = {1, {2}, {1}, {2}, 2};
 
-/* Values +1 -3 of block 0 at numbers 0 and 5, +2 of block 1 at number 0: a difference. Counts:
- * block 0 has two nibbles, block 1 one. Sizes 1 2 2. */
+/* Values +1 -3 of block 0 at positions 0 and 5, +2 of block 1 at position 0: a difference. Counts: block 0
+ * has two nibbles, block 1 one. Sizes 1 2 2. */
 static const uint8_t hand[] = {
     0x01,       /* nibbles less one: 1, 0 */
     0x21, 0x01, /* bitmap nibbles 1, 2 | 1, padding */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The portable packing kernels on blocks written out by hand. The other variants are held
- * against them in tests/check; whole tiles go there and back in the codec's tests.
+ * The portable packing kernels on blocks written by hand. tests/check compares the other variants with
+ * them; the codec's tests convert whole tiles in both directions.
  */
 #include "leat_test.h"
 
@@ -20,7 +20,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* Row 0, column 4 is number 16, the first of group 2; row 1, column 1 is number 5. */
+/* Row 0, column 4 is position 16, the first of group 2; row 1, column 1 is position 5. */
 static void blocks_are_taken_in_tile_order(void **state)
 {
     int16_t blocks[3][64] = {{7, [4] = -2, [9] = 5}, {7}, {4, [63] = -300}};
@@ -35,7 +35,7 @@ static void blocks_are_taken_in_tile_order(void **state)
     assert_memory_equal(parts.value, values, sizeof values);
 }
 
-/* The example of the entropy decoder's test, the other way. */
+/* The example of the entropy decoder's test, in the other direction. */
 static void values_become_planes_and_extra_bits(void **state)
 {
     const uint8_t want[] = {
@@ -66,7 +66,7 @@ static void order(leat__scan_block *out, uint64_t mask, const int16_t *values, s
     assert_int_equal(out->dc, 55);
 }
 
-/* Numbers 0, 1, 4, 5 of the bitmap are places 0, 1, 2, 4 of the zigzag. */
+/* Positions 0, 1, 4, 5 of the bitmap are positions 0, 1, 2, 4 of the zigzag. */
 static void blocks_get_the_symbols_of_a_scan(void **state)
 {
     leat__scan_block b;
@@ -91,7 +91,7 @@ static void a_block_without_coefficients_just_ends(void **state)
     assert_int_equal(b.symbol[1], LEAT__SCAN_NOTHING);
 }
 
-/* A full block has 63 symbols and no end; a run of sixteen zeros is not for symbols. */
+/* A full block has 63 symbols and no end; a run of sixteen zeros has no symbols. */
 static void full_blocks_and_long_runs(void **state)
 {
     leat__scan_block b;

@@ -29,7 +29,7 @@ static uint32_t pixel(int x, int y)
     return v | (v + 1) << 8 | (v + 2) << 16 | v << 24;
 }
 
-/* The border repeats the edge, and the fill is whole round the place outside points to. */
+/* The border repeats the edge, and the position outside is surrounded by pixels of the fill. */
 static void the_layout_needs_no_test_for_edges(void **state)
 {
     const leat__warp_dsp *d;

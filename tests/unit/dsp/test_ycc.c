@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Portable upsampling and colour: known colours, flat rows stay flat, and the conversion
- * within half a level of the definition for every input. Bit-exactness to libjpeg-turbo is
- * shown on whole images in the tests of codec/tile.
+ * Portable upsampling and colour conversion: known colours, flat rows stay flat, and the conversion is
+ * within half a level of the definition for every input. The tests of codec/tile show on whole images that
+ * the bits equal libjpeg-turbo's.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * 8-bit weights: near the exact ones they are made of, whole in sum, and refused where 8 bits are
+ * 8-bit weights: near the exact ones they are derived from, with the correct sum, and refused if 8 bits are
  * not enough. Colours: near libjpeg's.
  */
 #include "leat_test.h"
@@ -20,7 +20,7 @@ static bool build(leat__ycc_axis *a, const leat__axis_request *q)
     return fits;
 }
 
-/* Weight of tap t of output j, wherever its window starts. */
+/* Returns the weight of an input for output j, wherever its window starts. */
 static double weight(const leat__ycc_axis *a, uint32_t j, uint32_t input)
 {
     const uint32_t t = input - a->first[j];
@@ -77,7 +77,7 @@ static void says_what_is_not_for_8_bits(void **state)
     assert_no_leaks();
 }
 
-/* Flat rows of every colour on a coarse grid: one level from the exact conversion at most. */
+/* Flat rows of every colour on a coarse grid: at most one level from the exact conversion. */
 static void colours_are_near_libjpegs(void **state)
 {
     enum { N = 64 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Components to pixels: which parts are asked for, that chroma is not shifted against luma, and
- * that mirrors, windows and refusals work.
+ * Components to pixels: which parts are requested, that chroma is not shifted against luma, and that
+ * mirroring, windows and refusals work.
  */
 #include "leat_test.h"
 
@@ -29,13 +29,13 @@ static int done(void *ctx, uint32_t y)
     return c->refuse == y + 1 ? LEAT_ECANCELED : 0;
 }
 
-/* The value at (x, y) of the image, in pixels: ramps whose slope differs per component. */
+/* Returns the value at (x, y) of the image, in pixels: ramps with a different slope per component. */
 static double ramp(uint32_t c, double x, double y)
 {
     return c == 0 ? x / 2 - 40 : c == 1 ? y / 2 - 40 : (x + y) / 4 - 30;
 }
 
-/* Delivers the parts as samples of the ramps; `across` and `down` are pixels per sample. */
+/* Delivers the parts as samples of the ramps. */
 static void deliver(leat__ycc_resizer *r, const leat__ycc_grid *grid, const leat__ycc_part part[3])
 {
     static uint8_t rows[512 * 1024];
@@ -59,7 +59,7 @@ static int level(double v)
     return v < 0 ? 0 : v > 255 ? 255 : (int)(v + 0.5);
 }
 
-/* RGB of the ramps at a place, as JFIF defines it. */
+/* Computes RGB of the ramps at a position, as JFIF defines it. */
 static void colour_at(double x, double y, int rgb[3])
 {
     const double l = ramp(0, x, y) + 128, cb = ramp(1, x, y), cr = ramp(2, x, y);
@@ -68,7 +68,8 @@ static void colour_at(double x, double y, int rgb[3])
     rgb[2] = level(l + 1.772 * cb);
 }
 
-/* The crop (left, top) + in x in, resized to SIDE x SIDE: the ramps at the outputs' places. */
+/* Resizes the crop (left, top) + in x in to SIDE x SIDE: the result must be the ramps at the outputs'
+ * positions. */
 static void follows_the_ramps(const leat__ycc_grid *grid, uint32_t left, uint32_t top, uint32_t in,
                               bool mirror_x, bool mirror_y)
 {
@@ -117,7 +118,7 @@ static void chroma_is_where_luma_is(void **state)
     assert_no_leaks();
 }
 
-/* Blocks are halved as long as no component gets fewer samples than the output has. */
+/* Blocks are halved as long as no component has fewer samples than the output. */
 static void halves_what_is_fine_enough(void **state)
 {
     const leat__ycc_grid grid = {3, 2, 2};
