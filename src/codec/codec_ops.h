@@ -9,8 +9,8 @@
 
 #include "codec/codec.h"
 
-/* A checked request: the region is inside the (scaled) image and not empty, the pixels and the bytes of the
- * region are within the limits, and all limits are set. */
+/* A checked request: the region is inside the (scaled) image and not empty. The image's pixels and the
+ * region's bytes are within the limits, all of which are set. */
 typedef struct leat__decode_job {
     const leat__image_info *info;
     const uint8_t *data;

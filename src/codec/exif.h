@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one thing leat wants from EXIF and XMP: which way up the picture is.
+ * The orientation of an image: read from EXIF and XMP, written to EXIF. leat uses nothing else of them.
  */
 #ifndef LEAT_CODEC_EXIF_H
 #define LEAT_CODEC_EXIF_H

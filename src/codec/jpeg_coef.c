@@ -259,7 +259,7 @@ int leat__jpeg_coef_read_libjpeg(leat__jpeg_coef_reader *r, const uint8_t *data,
     return read_libjpeg(r, data, len, &header, coefs, err);
 }
 
-/* ---- leat's own way ---- */
+/* ---- leat's own decoder ---- */
 
 /* Clears the rows and columns of a grid that no MCU covers: padding in scans of one component. */
 static void clear_padding(const leat__jpeg_component *c, int16_t *block)

@@ -15,7 +15,7 @@
 
 #include <setjmp.h>
 #include <stddef.h>
-#include <stdio.h> /* jpeglib.h wants it */
+#include <stdio.h> /* required by jpeglib.h */
 
 #include <jpeglib.h>
 

@@ -3,9 +3,9 @@
  * Headers and entropy-coded data of ordinary JPEGs; see jpeg_scan.h. The bottlenecks of decoding are the
  * dependency chain from one code to the next (bits -> table -> shift) and unpredictable branches. So one
  * lookup gives two coefficients if their codes are short, of any size without a branch (jpeg_huff.h).
- * Three lookups share one refill, and the bit buffer is refilled eight bytes at a time unless one of them
- * is 0xff, which is searched for ahead. All sizes come from checked headers. Bits past the end read as
- * zeros and are detected after each MCU.
+ * Three lookups share one refill. The bit buffer is refilled eight bytes at a time unless one of them is
+ * 0xff, which is searched for ahead. All sizes come from checked headers. Bits past the end read as zeros
+ * and are detected after each MCU.
  */
 #include "codec/jpeg_scan.h"
 
@@ -543,7 +543,7 @@ static void find_places(const leat__jpeg_scan *s, leat__jpeg_cursor *at, const l
     }
 }
 
-/* What is done with decoded blocks. */
+/* The use of decoded blocks. */
 typedef enum purpose { SKIP, KEEP, KEEP_AND_WATCH } purpose;
 
 /* Decodes one MCU. Also sets *odd when a block ends with a run of zeros. */

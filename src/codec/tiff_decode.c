@@ -146,7 +146,7 @@ static int open_file(source *s, TIFF **tif, leat_error *err)
     return failed(s, LEAT_EDATA, err);
 }
 
-/* ---- what is in it ---- */
+/* ---- the page ---- */
 
 typedef struct page {
     uint32_t width, height;

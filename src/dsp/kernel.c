@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The list of kernel families. A new family adds a function and a line. Each function asks the family's own
+ * The list of kernel families. A new family adds a function and a line. Each function calls the family's own
  * selection instead of repeating it, so the report cannot differ from what runs.
  */
 #include "dsp/kernel.h"

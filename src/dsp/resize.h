@@ -32,7 +32,7 @@ typedef enum leat__filter {
 #define LEAT__RESIZE_SLACK 64       /* bytes readable before and after each input row */
 #define LEAT__RESIZE_MAX (1u << 24) /* longest axis, in or out */
 
-/* What is requested of one axis. All numbers are in pixels of the (cropped) input image. */
+/* A request for one axis. All numbers are in pixels of the (cropped) input image. */
 typedef struct leat__axis_request {
     uint32_t in, out;     /* length of the whole input and of the whole output */
     float box_lo, box_hi; /* Pillow's `box` along this axis; both 0 = the whole input */

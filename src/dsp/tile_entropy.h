@@ -5,8 +5,8 @@
  * stays sparse: dsp/idct.h expands only the blocks that are needed.
  *
  * The input is not trusted. Kernels check every length before use, read at most LEAT__TILE_OVERREAD bytes
- * past the tile, write only to `coefs`, and do an amount of work bounded by the number of blocks. All
- * variants give the same result for the same bytes, damaged or not.
+ * past the tile, and write only to `coefs`. Their work is bounded by the number of blocks. All variants
+ * give the same result for the same bytes, damaged or not.
  */
 #ifndef LEAT_DSP_TILE_ENTROPY_H
 #define LEAT_DSP_TILE_ENTROPY_H

@@ -46,7 +46,7 @@ PACK_INLINE uint8_t *pack_flush(pack_bits *b)
     return b->at;
 }
 
-/* ---- taking apart ---- */
+/* ---- splitting blocks into parts ---- */
 
 /* Records the bitmap of a block and its number of groups. */
 PACK_INLINE void pack_note(leat__tile_parts *p, uint32_t b, uint64_t mask)
@@ -94,7 +94,7 @@ PACK_INLINE void pack_extra(pack_bits *b, int32_t v)
     pack_put(b, pack_low_bits(v, size), size);
 }
 
-/* ---- back into blocks ---- */
+/* ---- restoring blocks ---- */
 
 PACK_INLINE bool pack_same(const leat__tile_coefs *coefs, uint32_t b, const int16_t *block)
 {
@@ -106,7 +106,7 @@ PACK_INLINE bool pack_same(const leat__tile_coefs *coefs, uint32_t b, const int1
     return memcmp(whole, block, sizeof whole) == 0;
 }
 
-/* ---- back into the order of a scan ---- */
+/* ---- restoring scan order ---- */
 
 /* Maps a bit of a tile's bitmap to its position in zigzag order. */
 static const uint8_t pack_place[64] = {

@@ -72,7 +72,7 @@ void leat__device_chunk_rewind(leat__device_chunk *c, leat__device_mark mark)
     c->data.len = mark.data;
 }
 
-/* ---- what a device can do ---- */
+/* ---- capabilities of a device ---- */
 
 static bool knows_filter(leat__filter f)
 {

@@ -27,7 +27,7 @@ bool leat__mix_unmixed(const leat__op_spec *op);
 /* Seeds the random stream of a batch op: see leat__mix_draw. */
 void leat__mix_rng(leat__rng *rng, uint64_t seed, uint64_t epoch, uint64_t position, uint32_t index);
 
-/* Draws what is done to a batch. `op` comes from leat__pipeline_batch_op; `index` is its position there;
+/* Draws how a batch is mixed. `op` comes from leat__pipeline_batch_op; `index` is its position there;
  * `position` is that of the batch's first sample in the epoch, over all ranks. */
 void leat__mix_draw(leat__mix *mix, const leat__op_spec *op, const leat__output_spec *spec, uint64_t seed,
                     uint64_t epoch, uint64_t position, uint32_t index);

@@ -63,7 +63,7 @@ void leat__pipeline_worker_close(leat__pipeline_worker **pw)
     *pw = NULL;
 }
 
-/* ---- where pixels come from ---- */
+/* ---- sources of pixels ---- */
 
 typedef struct region {
     uint32_t x, y, width, height;
@@ -160,7 +160,7 @@ static int feed(leat__pipeline_worker *w, source *s, region r, leat_error *err)
     return 0;
 }
 
-/* ---- where rows go ---- */
+/* ---- destinations of rows ---- */
 
 static uint8_t *image_target(void *ctx, uint32_t y, uint32_t plane)
 {

@@ -2,9 +2,9 @@
  *
  * Finds the rows of a pack of columns that belong to a pack. The provenance of the columns names their
  * source: {"source":{"packs":[{"fingerprint":"…","samples":N},…]}}, whose rows follow each other, or
- * {"source":{"fingerprint":"…"}} for a single pack. Only the number of rows is compared if the columns name
- * no fingerprint, or if the pack is itself a pack of columns made from the same source. Keys must be equal
- * in all cases.
+ * {"source":{"fingerprint":"…"}} for a single pack. Only the number of rows is compared if the columns
+ * name no fingerprint. The same holds if the pack itself consists of columns made from the same source.
+ * Keys must be equal in all cases.
  */
 #include <jansson.h>
 #include <stdio.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Several packs that read as one (leat_pack_open_many). The parts stay open packs. The joined
- * pack has a list of all their shards, each with its columns in the order of the joined fields,
- * so every call of reader.c works on it as on a set. Data that differs between parts (blobs,
- * codec tables) is read from the part.
+ * Several packs that read as one (leat_pack_open_many). The parts stay open packs. The joined pack lists
+ * all their shards, each with its columns in the order of the joined fields. So every call of reader.c
+ * works on it as on a set. Data that differs between parts (blobs, codec tables) is read from the part.
  */
 #include <string.h>
 

@@ -439,7 +439,7 @@ int leat__packer_identity(const leat_packer_opts *o, uint64_t *id, leat_error *e
     return rc;
 }
 
-/* Checks what exists at NAME: nothing may, or with `replace` a pack. */
+/* Checks NAME: it must not exist or, with `replace`, it must be a pack. */
 static int check_output(const leat_packer *p, leat_error *err)
 {
     leat__entry_kind kind = LEAT__ENTRY_FILE;

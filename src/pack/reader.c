@@ -111,7 +111,7 @@ static int open_files(leat_pack *p, leat_error *err)
     return leat__pack_add_shard(p, x, err);
 }
 
-/* Frees the bytes that were prefetched to open remote files. */
+/* Frees the bytes that were read to open remote files. */
 static void settle(const leat_pack *p)
 {
     if (p->set != NULL) leat__file_settle(p->set->file);

@@ -136,7 +136,7 @@ static const uint8_t *url_at(leat__scorer *s, const uint8_t *p, const uint8_t *e
 }
 
 /* Counts NeMo's symbol words: they have more than half as many sequences of # as characters. "#" itself is in
- * the table of words; others contain "#x#". Counts a word once, at its first such place. */
+ * the table of words; others contain "#x#". Each word is counted once, at its first "#x#". */
 static void hash_word(leat__scorer *s, uint32_t at)
 {
     uint32_t lo = 0, hi = s->word_count;

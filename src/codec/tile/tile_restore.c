@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The file around the coefficients. A JPEG is a *skeleton* (everything but the entropy-coded
- * bytes of its scans) and scans that follow from the coefficients and the skeleton's Huffman
- * tables, restart interval and scan headers. Restoring writes the scans back where they were,
- * those of progressive files by tile_progressive.c. Files of unusual encoders are detected when packing,
- * because the restored file differs.
+ * Restores the file around the coefficients. A JPEG consists of a *skeleton* (everything except the
+ * entropy-coded bytes of its scans) and its scans. The scans follow from the coefficients and the
+ * skeleton's Huffman tables, restart interval and scan headers. Restoring writes them back where they
+ * were, those of progressive files by tile_progressive.c. Files of unusual encoders are detected when
+ * packing, because the restored file differs.
  *
  * When packing, most scans need not be written to know that they can be restored. Assume that jpeg_scan.c
  * decoded the scan to coefficients that the tiles restore. Then it is a sequence of codes with their extra

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Trains the tables of a pack: counts the symbols of a sample of images, merges similar contexts until
- * LEAT__TILE_CONTEXTS are left, gives each an optimal code of limited length, and builds a dictionary from
+ * Trains the tables of a pack. Counts the symbols of a sample of images, and merges similar contexts until
+ * LEAT__TILE_CONTEXTS are left. Gives each an optimal code of limited length. Also builds a dictionary from
  * the images' headers. One thread per trainer.
  */
 #include <math.h>

@@ -357,7 +357,7 @@ IDCT_INLINE halves expand_full(const leat__tile_coefs *c, const four *f, V q0, V
     return (halves){columns_of(in, &of_groups), columns_of(in + 2, &of_groups)};
 }
 
-/* Expands the next four blocks between the passes of the current ones, which have registers to spare. */
+/* Expands the next four blocks between the passes of the current ones, so that both overlap. */
 static void corner_fours(size_t stride, const leat__tile_coefs *c, const four *f, uint32_t count, V q0)
 {
     corner_columns columns = expand_corners(c, f, q0);

@@ -7,9 +7,10 @@
  * high part of a byte.
  *
  * Horizontal: 8 outputs per vector, 4 per lane; a byte shuffle collects the next two pixels of each from 16
- * bytes of the row. These are the same 16 bytes for all taps of all 8 outputs if those are near each other
- * (shrinking less than about 1.7 times), or 16 for each lane, or 16 for each lane and pair of taps. Outputs
- * further apart (shrinking more than about 4 times) are computed one by one, 16 taps at a time.
+ * bytes of the row. If the outputs are near each other (shrinking less than about 1.7 times), these are
+ * the same 16 bytes for all taps of all 8 outputs. Else they are 16 for each lane, or 16 for each lane and
+ * pair of taps. Outputs further apart (shrinking more than about 4 times) are computed one by one, 16 taps
+ * at a time.
  */
 #include <immintrin.h>
 #include <string.h>

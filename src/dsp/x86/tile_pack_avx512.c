@@ -20,7 +20,7 @@ PACK_INLINE uint64_t low_ones(uint32_t n)
     return _bzhi_u64(~UINT64_C(0), n);
 }
 
-/* ---- taking apart ---- */
+/* ---- splitting blocks into parts ---- */
 
 PACK_INLINE __m512i magnitudes(__m512i v)
 {
@@ -181,7 +181,7 @@ TILE_PUT_VALUES_VARIANT(leat__tile_put_values_avx512)
     return pack_flush(&b);
 }
 
-/* ---- back into blocks ---- */
+/* ---- restoring blocks ---- */
 
 /* Expands the values of a block to the positions of their bits. */
 PACK_INLINE void expand(__m512i *low, __m512i *high, const leat__tile_coefs *c, uint32_t b)
@@ -207,7 +207,7 @@ TILE_SAME_VARIANT(leat__tile_same_avx512)
     return _mm512_test_epi64_mask(differ, differ) == 0;
 }
 
-/* ---- back into the order of a scan ---- */
+/* ---- restoring scan order ---- */
 
 /* Maps a position in a scan to a bit of a tile's bitmap. */
 static const uint16_t from_bit[64] __attribute__((aligned(64))) = {
