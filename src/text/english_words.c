@@ -273,7 +273,7 @@ void leat__english_split(leat__word_list *list, const uint8_t *text, size_t len)
     }
 }
 
-/* True for bytes that may be inside a word or number. A number may contain a point or a comma, which
+/* True for bytes that may continue a word or number. A number may contain a point or a comma, which
  * otherwise separate words. */
 static bool goes_on(uint8_t c)
 {

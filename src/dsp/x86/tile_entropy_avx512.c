@@ -11,7 +11,7 @@
 #include "dsp/x86/load512.h"
 #include "dsp/x86/tile_variants.h"
 
-#define BLOCKS_BEFORE UINT64_C(0x7f3f1f0f070301ff) /* of each block; for the first, all of them */
+#define BLOCKS_BEFORE UINT64_C(0x7f3f1f0f070301ff) /* a byte per block; for the first one, all blocks */
 #define EACH_BYTE(x) ((x)*UINT64_C(0x0101010101010101))
 
 /* Builds the bitmaps of eight blocks from b on, whose nibbles are adjacent from nibble `odd` of `in`.
