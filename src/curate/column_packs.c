@@ -53,10 +53,10 @@ static bool is_number(const leat_field *f)
     return f->type == LEAT_FIELD_INT || f->type == LEAT_FIELD_FLOAT;
 }
 
-/* All columns of numbers; names[i] may be NULL. */
+/* A column of numbers in one of the packs. */
 typedef struct place {
     leat_pack *pack;
-    uint64_t first; /* row */
+    uint64_t first; /* first row of the pack */
     uint32_t field;
     const leat_field *is;
 } place;
@@ -189,7 +189,7 @@ typedef struct testing {
     const char **names;
     leat_field *fields;
     leat__item *items; /* one per column */
-    int64_t *ints;     /* CHUNK per column */
+    int64_t *ints;     /* CHUNK values per column */
     double *floats;
     uint32_t count;
     leat__where *where;

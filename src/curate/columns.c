@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parsing and writing of columns. Members of the input are copied as they stand in their line.
+ * Parsing and writing of columns. Values of input keys are copied unchanged from their line.
  */
 #include "curate/columns.h"
 
@@ -38,7 +38,8 @@ static void add_key(leat__columns *c, const char *name, const char *text_field, 
     c->field[c->count++] = field;
 }
 
-/* In a whole line a score replaces what the key had before, but never the text or the id. */
+/* When whole lines are written, a score replaces the value of an input key with its name. The text
+ * and the id must not be replaced. */
 static int replace_keys(leat__columns *c, const char *text_field, const char *id_field, leat_error *err)
 {
     for (unsigned i = 0; i < c->count; i++) {
@@ -110,13 +111,13 @@ static void put_score(const leat__columns *c, unsigned i, const leat__counts *co
     leat__buf_printf(out, "\"%s\":%.9g", c->name[i], leat__score_value((unsigned)c->score[i], counts));
 }
 
-/* A part of the line that something else replaces: the score of a column, or the new text. */
+/* A part of the line to replace by the score of a column, or by the new text. */
 typedef struct replaced {
     const uint8_t *from, *to;
     int column; /* -1 = the text */
 } replaced;
 
-/* What is replaced in a whole line, in its order; returns how many. */
+/* Lists the parts of a whole line to replace, in the order of the line; returns their number. */
 static unsigned find_replaced(const leat__columns *c, const leat__record_fields *r, bool text, replaced *out)
 {
     unsigned n = 0;
@@ -131,7 +132,7 @@ static unsigned find_replaced(const leat__columns *c, const leat__record_fields 
     return n;
 }
 
-/* The whole line. Scores replace what their keys had, or are added before its closing brace. */
+/* Writes the whole line. A score replaces the value of its key, or is added before the closing brace. */
 static void put_whole(const leat__columns *c, const leat__line *line, const leat__record_fields *r,
                       const char *now, size_t len, const leat__counts *counts, leat__buf *out)
 {
@@ -167,7 +168,7 @@ void leat__columns_put(leat__columns *c, const leat__line *line, const leat__rec
                                      : c->field[i] == FIELD_ID ? &r->id
                                                                : &r->column[c->field[i]];
         if (c->score[i] < 0 && f->kind == LEAT__JSONL_ABSENT) continue;
-        if (!atomic_load_explicit(&c->found[i], memory_order_relaxed)) /* one cache line, written once */
+        if (!atomic_load_explicit(&c->found[i], memory_order_relaxed)) /* written once: workers share it */
             atomic_store_explicit(&c->found[i], true, memory_order_relaxed);
         leat__buf_puts(out, before);
         before = ",";

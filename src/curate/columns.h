@@ -16,7 +16,7 @@
 typedef struct leat__columns {
     char *names;
     unsigned count;
-    bool whole;                          /* only scores were named: they are added to the line as it is */
+    bool whole;                          /* only scores were named: they are added to the unchanged line */
     const char *name[LEAT__COLUMNS_MAX]; /* key in the output */
     int score[LEAT__COLUMNS_MAX];        /* -1 = a key of the input, LEAT__COLUMN_LABEL */
     int field[LEAT__COLUMNS_MAX];        /* of leat__record_fields: TEXT, ID, or an index; of a score in
@@ -26,21 +26,20 @@ typedef struct leat__columns {
     atomic_bool found[LEAT__COLUMNS_MAX]; /* a document has this key */
 } leat__columns;
 
-/* "id,text,+words": keys of the input, and scores after a plus sign. */
+/* Parses a list such as "id,text,+words": keys of the input, and scores after a plus sign. */
 int leat__columns_parse(leat__columns *c, const char *text, const char *text_field, const char *id_field,
                         leat_error *err) LEAT_MUST_CHECK;
 void leat__columns_reset(leat__columns *c);
-/* True when a score is among them; and when one needs a language model. */
+/* `scored`: true when a column is a score. `lang`: true when a score needs a language model. */
 bool leat__columns_scored(const leat__columns *c);
 bool leat__columns_lang(const leat__columns *c);
 
-/* Appends the chosen columns of a document as one line. Keys that it does not have are left out.
- * `now` is its new text, NULL = as it came. */
+/* Appends the chosen columns of a document as one line; keys that the document lacks are left out.
+ * `now` is its new text, NULL = unchanged. */
 void leat__columns_put(leat__columns *c, const leat__line *line, const leat__record_fields *r,
                        const char *now, size_t len, const leat__counts *counts, leat__buf *out);
 
-/* The first key from column *i on that no document had which was put; NULL = none. *i is the next one
- * then. */
+/* Returns the next key, from column *i on, that no written document had; NULL = none. Advances *i past it. */
 const char *leat__columns_missing(leat__columns *c, unsigned *i);
 
 #endif

@@ -29,7 +29,7 @@
 #define MAX_DOCUMENT (UINT64_C(128) << 20)
 #define NGRAM 13
 #define LARGE (256u << 10)
-#define REPORT_BYTES 512 /* of what is reported about a line */
+#define REPORT_BYTES 512 /* upper bound for the report about one line */
 
 enum { OUT_KEPT, OUT_MATCHES, OUT_FOUND, OUT_BAD };
 enum { N_DOCUMENTS, N_KEPT, N_HIT, N_SPANS, N_CUT, N_BAD, N_LONE, N_TEXT };
@@ -46,7 +46,7 @@ typedef struct cleaning {
     leat__shards kept, matches, lists, bad;
 } cleaning;
 
-/* Bytes of the text to cut out. */
+/* A range of bytes of the text to cut out. */
 typedef struct span {
     uint32_t begin, end;
 } span;
@@ -63,8 +63,8 @@ void leat_decontaminate_opts_init_sized(leat_decontaminate_opts *opts, uint32_t 
 
 /* ---- one document ---- */
 
-/* Looks up the n-grams of the text: collects spans and evaluation texts. Returns the number of
- * matches. */
+/* Looks up the n-grams of the text and collects the spans and evaluation texts found. Returns the
+ * number of matches. */
 static uint64_t find_matches(const cleaning *t, worker *w, uint32_t n)
 {
     const leat__sketcher *s = &w->sketcher;
@@ -112,7 +112,7 @@ static span widen(const cleaning *t, const uint8_t *text, size_t len, span s)
     return s;
 }
 
-/* Writes the text without its spans, a newline for each, to w->now. True when a word is left. */
+/* Writes the text to w->now with each span replaced by a newline. Returns true when a word is left. */
 static bool cut_spans(const cleaning *t, worker *w, leat__text_chunk *c, size_t len)
 {
     const uint8_t *text = w->sketcher.text;
@@ -223,7 +223,7 @@ static int bad_line(const cleaning *t, leat__text_chunk *c, uint64_t number, uin
     return 0;
 }
 
-/* Memory of a large document is not kept. */
+/* Frees the memory that a large document needed. */
 static int shrink(const cleaning *t, worker *w, const leat__text_chunk *c, leat_error *err)
 {
     if (c->longest <= LARGE) return 0;
@@ -395,7 +395,7 @@ static int read_evals(cleaning *t, uint64_t memory, leat_error *err)
     return t->found ? 0 : leat__fail_nomem(err, t->evals.texts * 4, "counts");
 }
 
-/* LEAT_EINVAL when the output would replace an evaluation set. */
+/* Fails with LEAT_EINVAL when the output would replace an evaluation set. */
 static int check_evals(const leat_decontaminate_opts *o, leat_error *err)
 {
     leat__text_files files;

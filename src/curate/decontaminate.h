@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the command and Python: parts of leat_decontaminate_text.
+ * Parts of leat_decontaminate_text shared by the command and the Python package.
  */
 #ifndef LEAT_CURATE_DECONTAMINATE_H
 #define LEAT_CURATE_DECONTAMINATE_H

@@ -19,17 +19,17 @@
 
 #define LEADERS_MAX 16 /* per bucket; later documents are compared only with these */
 #define DIGIT_BITS 11
-#define DIGITS 3 /* of the digest used for sorting; the rest is compared */
+#define DIGITS 3 /* digits of the digest used for sorting; the other bits are compared */
 #define BLOCK (1u << 20)
 
-/* What one thread groups: a slice of the records of a unit. */
+/* The state of one thread, which groups a slice of the records of a unit. */
 typedef struct sorter {
     leat__band_record *a, *b; /* records, and the second buffer of the sort */
-    uint64_t edges;           /* found; they replace the records in b */
+    uint64_t edges;           /* number of edges found; they replace the records in b */
     uint64_t candidates;
-    leat__band_segment *segment; /* of the unit */
-    uint32_t slices;             /* of the unit; 0 = no unit is left */
-    char path[4096];             /* of its file, if it has one */
+    leat__band_segment *segment; /* segments of the unit */
+    uint32_t slices;             /* number of slices of the unit; 0 = no unit is left */
+    char path[4096];             /* path of the unit's file, if it has one */
     uint8_t leader[LEADERS_MAX][LEAT__SKETCH_MAX];
     uint32_t leader_id[LEADERS_MAX];
     int rc;
@@ -41,11 +41,10 @@ typedef struct grouping {
     leat__thread_team *team;
     sorter *sorter;
     uint32_t sorters;
-    uint64_t room;     /* records each has room for */
-    uint32_t segments; /* of a unit */
-    uint32_t slice;    /* of all units, now */
-    uint32_t *last;    /* the leader of a document's last edge, to avoid writing it
-                        * again */
+    uint64_t room;     /* capacity of each sorter, in records */
+    uint32_t segments; /* segments per unit */
+    uint32_t slice;    /* current slice of all units */
+    uint32_t *last;    /* the leader of each document's last edge, so that no edge is written twice */
     leat__band_segment *segment;
     leat__dedup_fill fill; /* NULL: a unit is a file of the spill set */
     void *cookie;
@@ -82,7 +81,7 @@ static int by_line(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-/* Sorts digests that agree in the sorted bits by the whole digest, stably. */
+/* Sorts records that agree in the sorted bits by the whole digest, stably. */
 static void sort_run(leat__band_record *r, uint64_t n)
 {
     for (uint64_t i = 1; i < n; i++) {
@@ -193,7 +192,8 @@ static void group_slice(void *cookie, uint32_t member, uint32_t members)
     if (s->rc == 0) s->rc = buckets(g->d, s, n, &s->err);
 }
 
-/* Writes what a sorter found, on the thread of the caller: the order of units is the same for any threads. */
+/* Writes the edges of a sorter on the caller's thread, so that the order of units does not depend on
+ * the number of threads. */
 static int take_edges(grouping *g, sorter *s, leat_error *err)
 {
     const leat__dedup_edge *edge = (const leat__dedup_edge *)s->b;
@@ -223,7 +223,7 @@ static void set_unit(const grouping *g, sorter *s, uint32_t unit)
         (uint32_t)leat__ceil_div(bytes / sizeof(leat__band_record), LEAT_MAX(g->room - g->room / 8, 1));
 }
 
-/* Groups the units from *unit on, one per thread; advances it. */
+/* Groups the next units, one per thread, and advances *unit. */
 static int group_some(grouping *g, uint32_t *unit, uint32_t end, leat_error *err)
 {
     uint32_t slices = 0;
@@ -247,7 +247,7 @@ static int save_part(leat__dedup *d, leat_error *err)
     return leat__dedup_save(d, err);
 }
 
-/* Several threads group at once if each has room for all records of a unit. */
+/* Opens several sorters, one per thread, if each has room for all records of a unit. */
 static int open_sorters(grouping *g, uint64_t memory, leat_error *err)
 {
     const leat__dedup_state *st = &g->d->st;
@@ -259,7 +259,7 @@ static int open_sorters(grouping *g, uint64_t memory, leat_error *err)
     uint32_t most = LEAT_MIN(leat__thread_team_size(g->team), st->band_files);
     g->sorters = (uint32_t)LEAT_MAX(LEAT_MIN(memory / (each * (largest + largest / 8 + 1)), most), 1);
     g->room = LEAT_MIN(memory / each / g->sorters, largest);
-    g->room = g->room + g->room / 8 + 1; /* one slice takes all */
+    g->room = g->room + g->room / 8 + 1; /* so that one slice holds all records */
     g->sorter = leat__zalloc_array(LEAT__MEM_CURATE, g->sorters, sizeof *g->sorter);
     g->segment = leat__zalloc_array(LEAT__MEM_CURATE, g->sorters * g->segments, sizeof *g->segment);
     if (!g->sorter || !g->segment) return leat__fail_nomem(err, g->sorters * sizeof *g->sorter, "grouping");
@@ -273,7 +273,7 @@ static int open_sorters(grouping *g, uint64_t memory, leat_error *err)
     return 0;
 }
 
-/* Memory: 4 bytes per document, records (24 bytes each) and sketches share the rest. */
+/* Memory: 4 bytes per document. Records (24 bytes each) and sketches share the rest. */
 static int open_grouping(grouping *g, leat_error *err)
 {
     leat__dedup *d = g->d;

@@ -15,8 +15,8 @@
 #include "base/str.h"
 
 #define MAGIC "LEATDUPX"
-#define VERSION 1       /* of whole texts, and of signatures of other tools */
-#define WORDS_VERSION 3 /* of words and characters without case; before 3, only ASCII was without case */
+#define VERSION 1       /* for whole texts, and for signatures of other tools */
+#define WORDS_VERSION 3 /* for words and characters without case; before 3, only ASCII lost its case */
 #define FOOTER 16
 #define BLOCK (256u << 10)
 #define ID_MAX (64u << 20)
@@ -51,7 +51,7 @@ static const char *kind_name(uint32_t kind)
     return compatible < LEAT_COUNT(fuzzy) ? fuzzy[compatible] : "another kind of";
 }
 
-/* The footer: the hash of the records and, after them, of the header. */
+/* Computes the footer: the hash of the records, then of the header. */
 static void finish_hash(leat__hasher *h, const leat__index_header *head, uint8_t *sum)
 {
     leat__hasher_update(h, head, sizeof *head);
@@ -117,7 +117,7 @@ typedef struct source {
     leat__hasher *hash;
     uint8_t *block;
     size_t at, len;
-    uint64_t next, end; /* in the file */
+    uint64_t next, end; /* file offsets */
 } source;
 
 static int source_read(source *s, void *out, size_t len, leat_error *err)
@@ -210,7 +210,7 @@ int leat__dedup_index_add(leat__dedup *d, leat_error *err)
 
 /* ---- writing ---- */
 
-#define WINDOW 1024u /* documents read at once */
+#define WINDOW 1024u /* documents read at a time */
 
 enum { IN_DECISIONS, IN_SKETCH, IN_IDS, IN_ENDS, IN_DIGESTS, INS };
 
@@ -218,8 +218,8 @@ typedef struct target {
     leat__dedup *d;
     leat__file *out, *in[INS];
     leat__hasher *hash;
-    leat__buf buf, block[INS]; /* of the file; of WINDOW documents */
-    uint64_t written, end;     /* of the file; of the ids before the window */
+    leat__buf buf, block[INS]; /* buf: of the output file; block: of WINDOW documents */
+    uint64_t written, end;     /* bytes written to the file; end of the ids before the window */
     leat__index_header head;
 } target;
 
@@ -248,7 +248,7 @@ static bool any_bit(const char *data, size_t len)
     return false;
 }
 
-/* Writes the kept documents among `n` from number `from` on. Skips those without digests: lines
+/* Writes the kept ones of `n` documents from number `from` on. Skips numbers without digests: lines
  * without a document, and documents without words. */
 static int put_window(target *t, uint64_t from, uint64_t n, leat_error *err)
 {

@@ -21,7 +21,7 @@ typedef struct leat__index_header {
     char magic[8];
     uint32_t version;
     uint32_t kind, normalize, words, chars, bands, rows, sketch_bytes;
-    uint64_t documents, bytes; /* bytes: of all records */
+    uint64_t documents, bytes; /* bytes: size of all records */
 } leat__index_header;
 
 /* Opens the index in a folder and checks that it was made with the settings of this run. Sets

@@ -33,36 +33,36 @@
 #define BLOCK 4096u /* records */
 #define SLICES_MAX (1u << 20)
 #define LARGE (256u << 10)
-#define REPORT_BYTES 256 /* of what is reported about a line */
+#define REPORT_BYTES 256 /* upper bound for the report about one line */
 
 enum { OUT_KEPT, OUT_CHANGED, OUT_BAD, OUT_REPORT };
-enum { OUT_COUNTS = 1 }; /* of the first pass: sequences of each document */
+enum { OUT_COUNTS = 1 }; /* the first pass: number of sequences of each document */
 enum { N_DOCUMENTS, N_TEXT, N_LONE, N_EMPTY, N_BAD, N_PIECES, N_KEPT, N_CHANGED, N_REMOVED, N_BYTES };
 
 typedef struct record {
     uint64_t low, high, piece;
 } record;
 
-/* The number of the first piece of a chunk. */
+/* The numbers of the first document and the first piece of a chunk. */
 typedef struct start {
     uint64_t document, piece;
 } start;
 
 typedef struct lines {
     leat__dedup *d;
-    leat__spill part, noted; /* records by hash; the starts, for resuming */
+    leat__spill part, noted; /* records by hash; starts of chunks, for resuming */
     uint32_t window;         /* words of a sequence, 0 = lines or paragraphs */
     leat__pieces_report *report;
     start *starts;
     size_t chunks, capacity;
-    uint8_t *removed; /* bit per piece */
+    uint8_t *removed; /* one bit per piece */
     record *table;
     uint64_t slots, used;
     leat__shards kept, changed, bad;
 } lines;
 
 typedef struct worker {
-    leat__buf text, now; /* of a document, and its remaining text */
+    leat__buf text, now; /* text of a document; what remains of it */
     leat__sketcher sketcher;
 } worker;
 
@@ -73,14 +73,14 @@ static bool is_blank(uint8_t c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Position after the newline, or len. */
+/* Returns the offset after the next newline, or len. */
 static size_t line_end(const uint8_t *text, size_t len, size_t at)
 {
     const uint8_t *nl = memchr(text + at, '\n', len - at);
     return nl ? (size_t)(nl - text) + 1 : len;
 }
 
-/* Moves to the first character in [from, to) that is not white space. */
+/* Returns the offset of the first character in [from, to) that is not white space. */
 static size_t skip_blanks(const uint8_t *text, size_t from, size_t to)
 {
     uint32_t n;
@@ -96,7 +96,7 @@ static bool all_blank(const uint8_t *text, size_t from, size_t to)
     return skip_blanks(text, from, to) == to;
 }
 
-/* The end of [from, to) without white space. */
+/* Returns the end of [from, to) without trailing white space. */
 static size_t cut_blanks(const uint8_t *text, size_t from, size_t to)
 {
     while (to > from) {
@@ -147,7 +147,8 @@ static void teardown(void *cookie, void *ctx)
     leat__free(w);
 }
 
-/* Text, remaining text and, of substrings or normalised lines, words: a buffer doubles. */
+/* Bytes per worker: text, remaining text and, for substrings or normalised lines, words. A buffer may
+ * double. */
 static uint64_t need(void *cookie, uint64_t longest)
 {
     const lines *l = cookie;
@@ -166,7 +167,7 @@ static int take_text(worker *w, leat__text_chunk *c, const leat__record_fields *
     return 0;
 }
 
-/* Hashes a piece. *any is false when there is nothing to compare. */
+/* Hashes a piece. *any is false when the piece is empty. */
 static int hash_piece(const lines *l, worker *w, const leat__piece *p, leat__hash128 *h, bool *any,
                       leat_error *err)
 {
@@ -187,7 +188,7 @@ static int hash_piece(const lines *l, worker *w, const leat__piece *p, leat__has
     return 0;
 }
 
-/* The words of w->text, in the sketcher; *count sequences begin in it. */
+/* Finds the words of w->text with the sketcher; *count is the number of sequences. */
 static int find_windows(const lines *l, worker *w, uint32_t *count, leat_error *err)
 {
     uint32_t n;
@@ -242,7 +243,7 @@ static int hash_document(lines *l, worker *w, leat__text_chunk *c, const leat__r
     return 0;
 }
 
-/* Memory for the words of a large document is not kept. */
+/* Frees the memory that a large document needed. */
 static int shrink(const lines *l, worker *w, const leat__text_chunk *c, leat_error *err)
 {
     if (c->longest <= LARGE) return 0;
@@ -289,7 +290,8 @@ static int note_start(lines *l, const leat__text_chunk *c, leat_error *err)
     return leat__spill_put(&l->noted, 0, &now, sizeof now, err);
 }
 
-/* The hashes of a document (of a chunk of documents, for lines) to the files. */
+/* Writes hashes [from, from + n) of a chunk to the files. They belong to one document, or with lines
+ * to all documents of the chunk. */
 static int put_records(lines *l, const char *hashes, uint64_t from, uint64_t n, leat_error *err)
 {
     for (uint64_t i = from; i < from + n; i++) {
@@ -304,7 +306,7 @@ static int put_records(lines *l, const char *hashes, uint64_t from, uint64_t n, 
     return 0;
 }
 
-/* Saves the state of the first step: what follows is not in it. */
+/* Saves the state of the first step. */
 static int save_hashes(lines *l, leat_error *err)
 {
     leat__dedup *d = l->d;
@@ -337,7 +339,7 @@ static int take_hashes(void *cookie, leat__text_chunk *c, leat_error *err)
     st->line = c->line + c->lines;
     st->document = c->document + c->lines;
     l->d->since_save += bytes;
-    /* the last step must find the same chunks */
+    /* save only between chunks that the last step will also find */
     return c->may_stop && l->d->since_save >= l->d->opts->checkpoint_bytes ? save_hashes(l, err) : 0;
 }
 
@@ -374,7 +376,7 @@ static int run_pass(lines *l, leat__text_pass *pass, uint64_t memory, leat_error
     return rc;
 }
 
-/* The starts of the chunks that a saved state has. */
+/* Loads the starts of the chunks that the saved state covers. */
 static int load_starts(lines *l, leat_error *err)
 {
     leat__file *f = NULL;
@@ -412,7 +414,7 @@ static int hash_all(lines *l, leat_error *err)
 {
     leat__dedup *d = l->d;
     leat__dedup_state *st = &d->st;
-    /* a hash takes 16 bytes, a word 2 at least, the shortest line of a text 3 */
+    /* a hash takes 16 bytes for a word of at least 2 bytes, or for a line of at least 3 */
     leat__text_pass pass = {
         .name = "hash", .per_byte = l->window ? 16 / 2 : 16 / 3 + 1, .work = hash_chunk, .take = take_hashes};
     if (st->document == 0) LEAT_TRY(leat__text_files_begin(&d->files, false, err));
@@ -427,7 +429,8 @@ static int hash_all(lines *l, leat_error *err)
 
 /* ---- mark ---- */
 
-/* Adds the hash; false when the table is full. *seen when it was known, and is not overlapped. */
+/* Adds the hash; returns false when the table is full. *seen: the hash was known and its piece does
+ * not overlap this one. */
 static bool enter(lines *l, const record *r, bool *seen)
 {
     uint64_t mask = l->slots - 1;
@@ -489,7 +492,7 @@ static int mark_part(lines *l, uint32_t part, record *block, leat_error *err)
     return rc;
 }
 
-/* Writes the bits of the removed pieces, and the next part to mark. */
+/* Saves the bits of the removed pieces and the number of the next part. */
 static int save_marks(lines *l, uint64_t bits, leat_error *err)
 {
     leat__dedup *d = l->d;
@@ -520,7 +523,7 @@ static int load_marks(lines *l, uint64_t bits, leat_error *err)
     return rc;
 }
 
-/* Marks the parts from st.part on, and saves the bits now and then. */
+/* Marks the parts from st.part on, and saves the bits at intervals. */
 static int mark_parts(lines *l, record *block, uint64_t bits, leat_error *err)
 {
     leat__dedup *d = l->d;
@@ -576,7 +579,7 @@ static bool is_removed(const lines *l, uint64_t piece)
     return piece < l->d->st.pieces && (l->removed[piece / 8] >> piece % 8 & 1);
 }
 
-/* Adds a part of the text, after a line feed if it is not the first. */
+/* Appends a part of the text to w->now, after a line feed if it is not the first part. */
 static void keep_text(worker *w, size_t from, size_t to)
 {
     if (from == to) return;
@@ -584,11 +587,11 @@ static void keep_text(worker *w, size_t from, size_t to)
     leat__buf_append(&w->now, w->text.data + from, to - from);
 }
 
-/* As cut_text, for substrings. A line feed takes the place of a span between two parts. */
+/* Like cut_text, for substrings. A line feed replaces a removed span between two parts. */
 static int cut_windows(const lines *l, worker *w, leat__text_chunk *c, uint64_t *piece, uint64_t *words,
                        uint64_t *removed, uint64_t *spans, leat_error *err)
 {
-    uint32_t count, end = 0; /* the word after the sequences so far */
+    uint32_t count, end = 0; /* end: the word after all sequences so far */
     size_t from = 0;
     LEAT_TRY(find_windows(l, w, &count, err));
     const uint32_t *bounds = w->sketcher.bounds;
@@ -614,7 +617,7 @@ static int cut_windows(const lines *l, worker *w, leat__text_chunk *c, uint64_t 
     return w->now.status == 0 ? 0 : leat__fail_nomem(err, w->now.len, "a document");
 }
 
-/* Writes the remaining text to w->now; counts its pieces. */
+/* Writes the remaining text to w->now and counts its pieces. */
 static int cut_text(const lines *l, worker *w, leat__text_chunk *c, uint64_t *piece, uint64_t *pieces,
                     uint64_t *removed, leat_error *err)
 {
@@ -636,7 +639,7 @@ static int cut_text(const lines *l, worker *w, leat__text_chunk *c, uint64_t *pi
         *removed += last;
         at = p.next;
     }
-    /* the newline before a last line that has none, or the blank lines before a paragraph */
+    /* drop the newline before a last line without one, or the blank lines before a paragraph */
     while (last && text[len - 1] != '\n' && w->now.len > 0 && w->now.data[w->now.len - 1] == '\n') {
         w->now.len--;
         if (l->d->opts->level == LEAT_LEVEL_LINE) break;
@@ -647,12 +650,12 @@ static int cut_text(const lines *l, worker *w, leat__text_chunk *c, uint64_t *pi
 static int write_document(const lines *l, worker *w, leat__text_chunk *c, const leat__line *line,
                           const leat__record_fields *r, uint64_t *piece, leat_error *err)
 {
-    uint64_t pieces, removed, spans = 0; /* pieces: words, for substrings */
+    uint64_t pieces, removed, spans = 0; /* pieces: words when removing substrings */
     const uint64_t before = c->count[N_BYTES];
     LEAT_TRY(take_text(w, c, r, err));
     LEAT_TRY(l->window ? cut_windows(l, w, c, piece, &pieces, &removed, &spans, err)
                        : cut_text(l, w, c, piece, &pieces, &removed, err));
-    /* lines without words are not pieces, but something that is left */
+    /* lines without words are not pieces, but they are kept text */
     bool keep = removed < pieces || pieces == 0 ||
                 (!l->window && !all_blank((const uint8_t *)w->now.data, 0, w->now.len));
     c->count[N_KEPT] += keep;
@@ -724,7 +727,7 @@ static int take_chunk(void *cookie, leat__text_chunk *c, leat_error *err)
     return leat__shards_put(&l->bad, c->out[OUT_BAD].data, c->out[OUT_BAD].len, err);
 }
 
-/* The page and its data. */
+/* Writes the report: the page and its data. */
 static int store_report(const lines *l, leat_error *err)
 {
     const char *unit = l->window                                   ? "words"
@@ -749,7 +752,7 @@ static int write_all(lines *l, leat_error *err)
     LEAT_TRY(leat__text_files_end(&d->files, err));
     d->stats->removed = d->st.documents - d->stats->kept;
     d->stats->pieces = d->st.pieces - d->st.gaps;
-    /* first: when the disk is full, the earlier output stays */
+    /* the report comes first: when the disk is full, the earlier output is kept */
     if (l->report) LEAT_TRY(store_report(l, err));
     LEAT_TRY(leat__output_clear(o->output, err));
     LEAT_TRY(leat__shards_commit(&l->kept, err));

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Deduplication in parts: the phases of dedup.h, each as tasks over files of a shared work folder.
- *
- *   SKETCH   a part of the input -> bands-00003 (its records by band and partition, the lengths of
- *            these in the marker), side0-00003 … side4-00003; documents have numbers from 0 on
- *   GATHER   side files of all parts -> side-0 … side-4, as one process writes them
+ *   SKETCH   a part of the input -> bands-00003 (its records by band and partition, with their
+ *            lengths in the marker), side0-00003 … side4-00003; documents are numbered from 0
+ *   GATHER   side files of all parts -> side-0 … side-4, equal to those of a single process
  *   GROUP    the records of some units of all parts -> edges-00007
  *   RESOLVE  all edges -> decisions, places.json, state.json
- *   WRITE    a part of the input -> its kept documents, clusters and bad lines. The places of plain
- *            documents in the output files follow from the decisions: they are written there
- *
- * Numbers of documents begin with those of the parts before, so a unit has the records that it
- * has in one process, in the same order.
+ *   WRITE    a part of the input -> its kept documents, clusters and bad lines. For uncompressed
+ *            output, the offset of each document follows from the decisions: it is written there
+ * Documents are numbered across parts in order. A unit thus has the same records in the same order
+ * as in a single process.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,15 +23,15 @@
 
 #define BLOCK 4096u
 
-/* The markers of the sketches of all parts. */
+/* The markers of all sketched parts. */
 typedef struct sketched {
     leat__dedup *d;
     leat__dedup_state *st;
-    uint64_t *base; /* documents before each part */
+    uint64_t *base; /* number of documents before each part */
     char (*path)[4096];
 } sketched;
 
-/* A folder for the files of one task. */
+/* Writes the path of the folder for the files of this task to `out`. */
 static const char *temp_folder(const leat__part *p, char *out)
 {
     snprintf(out, 4096, "%s/task-%s", p->work, p->token);
@@ -72,7 +70,7 @@ static int exists(const leat__dedup *d, const char *name, bool *there, leat_erro
     return leat__path_exists(leat__dedup_path(d, name, path), there, err);
 }
 
-/* Prepares the folder, or refuses to. */
+/* Prepares the work folder, or fails when it must not be replaced. */
 static int begin_folder(leat__dedup *d, leat_error *err)
 {
     const leat_dedup_opts *o = d->opts;
@@ -104,7 +102,7 @@ static int begin(leat__dedup *d, leat__buf *json, leat_error *err)
     leat__buf stats;
     LEAT_TRY(begin_folder(d, err));
     leat__buf_init(&stats, LEAT__MEM_CURATE, 1u << 20);
-    leat__dedup_json(d->stats, &stats); /* with the plan */
+    leat__dedup_json(d->stats, &stats); /* includes the plan */
     int rc = leat__part_store(d->part, leat__dedup_path(d, "begin.json", path), &stats, err);
     leat__buf_reset(&stats);
     if (rc != 0) return rc;
@@ -124,7 +122,7 @@ static int begin(leat__dedup *d, leat__buf *json, leat_error *err)
 
 /* ---- sketch ---- */
 
-/* Moves the results of a sketch task from its folder; the marker last. */
+/* Moves the results of a sketch task out of its folder, the marker last. */
 static int publish_sketch(leat__dedup *d, const char *folder, leat_error *err)
 {
     const leat__part *p = d->part;
@@ -200,7 +198,7 @@ static int read_sketched(sketched *s, leat_error *err)
     return 0;
 }
 
-/* The state of a process that has sketched all parts. */
+/* Sets the state that a single process has after sketching all parts. */
 static int sum_sketched(const sketched *s, leat_error *err)
 {
     leat__dedup_state *st = &s->d->st;
@@ -296,7 +294,7 @@ static int group(leat__dedup *d, sketched *s, leat_error *err)
 
 /* ---- resolve ---- */
 
-/* Adds up the edges of all groups, and joins each of their parts into a file. */
+/* Sums the edges of all groups, and joins their files part by part. */
 static int gather_edges(leat__dedup *d, leat__dedup_state *groups, leat__part_piece *piece,
                         char (*path)[4096], leat_error *err)
 {
@@ -333,10 +331,10 @@ static uint64_t shard_bytes(const leat__dedup *d)
     return d->opts->shard_bytes ? d->opts->shard_bytes : UINT64_C(1) << 30;
 }
 
-/* Numbers of documents before each part, the place of each part in the output, lengths of output files:
- * parts + 1 of the first two. */
+/* Per part and for the end: documents before it, and its place in the output. `shards`: lengths of
+ * the output files. */
 typedef struct places {
-    leat__buf documents, place, shards; /* 8 bytes; 16; 8 */
+    leat__buf documents, place, shards; /* entries of 8, 16 and 8 bytes */
 } places;
 
 static void init_places(places *p)
@@ -363,7 +361,8 @@ static void place_parts(const sketched *s, places *p, uint32_t *part, uint64_t d
     }
 }
 
-/* Adds a kept document as shards.c does: a file ends before the line that would exceed its size. */
+/* Advances the place by a kept document. As in shards.c, a file ends before the line that would
+ * exceed its size. */
 static void place_line(leat__place *at, uint64_t bytes, uint64_t most, places *p)
 {
     if (at->offset > 0 && at->offset + bytes > most) {
@@ -373,7 +372,7 @@ static void place_line(leat__place *at, uint64_t bytes, uint64_t most, places *p
     at->offset += bytes;
 }
 
-/* Finds the places of all parts in plain output files. Documents of an index are not written. */
+/* Computes where each part is written in uncompressed output files. Documents of an index are not written. */
 static int find_places(const sketched *s, leat__file *decisions, leat__file *lengths, places *p,
                        leat_error *err)
 {
@@ -438,7 +437,7 @@ static int write_places(leat__dedup *d, const sketched *s, leat_error *err)
     places p;
     int rc;
     init_places(&p);
-    if (d->opts->compress) { /* lengths are not known before */
+    if (d->opts->compress) { /* compressed lengths are not known in advance */
         for (uint32_t i = 0; i <= d->part->parts; i++) leat__buf_append(&p.documents, &s->base[i], 8);
         LEAT_GO(rc, out, store_places(d, &p, err));
         goto out;
@@ -513,7 +512,7 @@ static int load_resolved(leat__dedup *d, leat_error *err)
     return leat__dedup_state_read(d, leat__dedup_path(d, "state.json", path), &d->st, err);
 }
 
-/* Loads the range of documents of a part and their place. */
+/* Loads the document numbers of a part and its place in the output. */
 static int find_part(leat__dedup *d, places *p, leat__part_place *place, leat_error *err)
 {
     const uint32_t i = d->part->number;
@@ -567,7 +566,7 @@ static void add_part(void *cookie, const json_t *stats)
     st->removed_against += number(stats, "removed_against");
 }
 
-/* Kept documents for which another one was removed. */
+/* Counts the kept documents for which another one was removed. */
 static int count_clusters(leat__dedup *d, leat__file *decisions, leat_error *err)
 {
     leat__dedup_decision block[BLOCK];
@@ -588,7 +587,7 @@ static int count_clusters(leat__dedup *d, leat__file *decisions, leat_error *err
     return rc;
 }
 
-/* The page and the number of clusters, from the decisions. */
+/* Counts the clusters and writes the report page, from the decisions. */
 static int count_and_report(leat__dedup *d, leat_error *err)
 {
     char path[4096];
@@ -608,7 +607,7 @@ out:
     return rc;
 }
 
-/* Stats that a task or BEGIN has stored. */
+/* Reads the stats that a task or BEGIN stored. */
 static int read_stats(const char *path, json_t **stats, leat_error *err)
 {
     char *data = NULL;
@@ -619,7 +618,7 @@ static int read_stats(const char *path, json_t **stats, leat_error *err)
     return *stats ? 0 : leat__fail(err, LEAT_EDATA, "%s: is damaged (use `force` to start over)", path);
 }
 
-/* The plan, what the input is, and the load of the sketch tasks. */
+/* Adds the stored stats: the plan, the kind of input, and the load of the sketch tasks. */
 static int add_stored(leat__dedup *d, leat_error *err)
 {
     leat_dedup_stats *st = d->stats;
@@ -659,7 +658,7 @@ static int end(leat__dedup *d, leat__join *j, leat_error *err)
     st->seconds = d->part->seconds;
     st->cpu_seconds = d->part->cpu_seconds;
     LEAT_TRY(leat__dedup_write_report(d, err));
-    LEAT_TRY(leat__path_unlink(leat__dedup_path(d, LEAT__PART_PLAN, path), err)); /* nothing to resume */
+    LEAT_TRY(leat__path_unlink(leat__dedup_path(d, LEAT__PART_PLAN, path), err)); /* nothing left to resume */
     return leat__part_remove(d->work, err);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Estimates the needs of a run before it begins: the number of documents from the first lines of
- * a few files, then memory and disk. Also the sketches of documents during a run.
+ * Estimates the memory and disk that a run needs before it begins. The number of documents is
+ * estimated from the first lines of a few files. Also reads the sketches of documents during a run.
  */
 #include <string.h>
 
@@ -16,10 +16,10 @@
 #define SAMPLE_FILES 16
 #define COMPRESSED 4 /* text bytes per byte of a compressed file, assumed */
 #define FLOOR (48u << 20)
-#define WORDS_FLOOR (80u << 20) /* of substrings: hashes take more than their text */
-#define PIECE_BYTES 40          /* of a line, assumed */
-#define DROPPED_BYTES 100       /* of reasons, for each document, assumed */
-#define WORD_BYTES 6            /* with what separates words, assumed */
+#define WORDS_FLOOR (80u << 20) /* for substrings, whose hashes take more than their text */
+#define PIECE_BYTES 40          /* bytes of a line, assumed */
+#define DROPPED_BYTES 100       /* bytes of reasons per document, assumed */
+#define WORD_BYTES 6            /* bytes of a word and its separator, assumed */
 
 static bool is_compressed(const char *path)
 {
@@ -31,7 +31,7 @@ typedef struct samples {
     uint64_t bytes, lines, id_bytes;
 } samples;
 
-/* Bytes of the ids of a chunk. */
+/* Returns the bytes of the ids in a chunk. */
 static uint64_t id_bytes(const leat__dedup *d, const leat__text_files *f, const leat__text_chunk *c)
 {
     leat__line_names names = d->names;
@@ -52,7 +52,7 @@ static uint64_t id_bytes(const leat__dedup *d, const leat__text_files *f, const 
     return sum;
 }
 
-/* The first chunk of a file. */
+/* Adds the first chunk of a file to the samples. */
 static int sample(const leat__dedup *d, uint32_t file, samples *s, leat_error *err)
 {
     const char *in[] = {d->files.path[file]};
@@ -73,9 +73,9 @@ static int sample(const leat__dedup *d, uint32_t file, samples *s, leat_error *e
     return rc;
 }
 
-/* What a run will read. */
+/* The estimated input of a run. */
 typedef struct estimate {
-    uint64_t documents, text, id_bytes; /* id_bytes: of one id */
+    uint64_t documents, text, id_bytes; /* id_bytes: per id */
 } estimate;
 
 static int estimate_documents(leat__dedup *d, estimate *e, leat_error *err)
@@ -92,7 +92,7 @@ static int estimate_documents(leat__dedup *d, estimate *e, leat_error *err)
     return 0;
 }
 
-/* Work files when they are largest: the records of the bands are removed before decisions are written. */
+/* Returns the peak size of the work files. Records of bands are removed before decisions are written. */
 static uint64_t disk_of(const leat__dedup *d, const estimate *e)
 {
     uint64_t each = d->st.bands_at_once * sizeof(leat__band_record) + d->sketch_bytes + e->id_bytes + 8;
@@ -103,7 +103,8 @@ static uint64_t disk_of(const leat__dedup *d, const estimate *e)
     return e->documents * each;
 }
 
-/* The least memory: a pass over the text, or the decisions and a part of the edges, a sixteenth. */
+/* Returns the least memory: enough for a pass over the text, and for the decisions plus a sixteenth
+ * for a part of the edges. */
 static uint64_t memory_of(const leat__dedup *d, const estimate *e)
 {
     uint64_t all = e->documents * (d->opts->keep != LEAT_KEEP_FIRST ? 24 : 12) + (8u << 20);
@@ -111,7 +112,7 @@ static uint64_t memory_of(const leat__dedup *d, const estimate *e)
     return LEAT_MAX(floor, all + leat__ceil_div(all, 15));
 }
 
-/* Free bytes where the output will be: of the nearest folder that exists. */
+/* Returns the free bytes on the output's disk, found by the nearest folder that exists. */
 static int free_bytes(const char *output, uint64_t *bytes, leat_error *err)
 {
     leat_disk disk;
@@ -140,7 +141,7 @@ int leat__dedup_plan(leat__dedup *d, leat_error *err)
     st->plan_documents = documents;
     st->plan_disk = disk_of(d, &e);
     st->plan_memory = memory_of(d, &e);
-    if (d->opts->level != LEAT_LEVEL_DOCUMENT) { /* 24 bytes and one bit for each line, or word */
+    if (d->opts->level != LEAT_LEVEL_DOCUMENT) { /* 24 bytes and one bit per line or word */
         bool words = d->opts->level == LEAT_LEVEL_SUBSTRING;
         uint64_t pieces = text / (words ? WORD_BYTES : PIECE_BYTES);
         st->plan_disk = pieces * 24;
@@ -154,13 +155,13 @@ int leat__dedup_plan(leat__dedup *d, leat_error *err)
                           leat__format_bytes(st->plan_memory, size, sizeof size),
                           leat__format_bytes(d->memory, limit, sizeof limit),
                           (unsigned long long)leat__ceil_div(st->plan_memory, 1u << 20));
-    /* a part of a band needs twice its size within a quarter of the memory */
+    /* a part of a band takes twice its size when sorted, and gets a quarter of the memory */
     d->st.parts = (uint32_t)LEAT_MIN(documents * 2 * sizeof(leat__band_record) / (d->memory / 4) + 1, 256);
     d->plan_output = d->opts->compress ? text / COMPRESSED : text;
     return 0;
 }
 
-/* Bytes of the work files, which the run replaces or continues. */
+/* Returns the bytes of existing work files, which the run replaces or resumes. */
 static int held_bytes(const leat__dedup *d, uint64_t *bytes, leat_error *err)
 {
     leat__dir dir = {0};
@@ -184,7 +185,7 @@ int leat__dedup_check_disk(const leat__dedup *d, leat_error *err)
     LEAT_TRY(held_bytes(d, &held, err));
     free_disk += held;
     if (d->st.phase >=
-        (pieces ? LEAT__PHASE_GROUP : LEAT__PHASE_RESOLVE)) /* resumed: all but decisions is there */
+        (pieces ? LEAT__PHASE_GROUP : LEAT__PHASE_RESOLVE)) /* resumed: only decisions are missing */
         need = held + d->plan_output +
                (pieces ? d->st.pieces / 8 : d->st.document * sizeof(leat__dedup_decision));
     if (need <= free_disk) return 0;

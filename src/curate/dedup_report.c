@@ -15,7 +15,7 @@
 
 #define BLOCK 4096u
 #define LARGEST 20
-#define SIZES 34        /* 2, 3, 4, then doublings */
+#define SIZES 34        /* bins: sizes 2, 3, 4, then doubling ranges */
 #define SIMILARITIES 50 /* bins from 0 to 1 */
 
 typedef struct cluster {
@@ -30,7 +30,7 @@ typedef struct summary {
     unsigned count;
 } summary;
 
-/* The bin of a size of at least 2: 2, 3, 4, 5 to 8, 9 to 16, ... */
+/* Returns the bin of a size of at least 2: 2, 3, 4, 5 to 8, 9 to 16, ... */
 static unsigned bin_of(uint64_t size)
 {
     unsigned bin = 3;
@@ -96,7 +96,7 @@ static int count_clusters(leat__dedup *d, leat__file *decisions, summary *s, lea
     return rc;
 }
 
-/* The id of a document, as JSON. */
+/* Reads the id of a document, as JSON. */
 static int id_of(const leat__dedup_ids *ids, uint32_t line, leat__buf *id, leat_error *err)
 {
     leat__buf_clear(id);
@@ -110,7 +110,7 @@ static int put_json(const leat__dedup *d, const summary *s, const leat__dedup_id
     leat__json j;
     leat__json_init(&j, out, 0);
     leat__json_object(&j);
-    leat__json_kstr(&j, "report", "leat"); /* the mark that report_page.c knows it by */
+    leat__json_kstr(&j, "report", "leat"); /* report_page.c recognises its files by this */
     leat__json_ku64(&j, "documents", d->st.documents);
     leat__json_ku64(&j, "kept", st->kept);
     leat__json_ku64(&j, "removed", st->removed);
@@ -137,7 +137,7 @@ static int put_json(const leat__dedup *d, const summary *s, const leat__dedup_id
         LEAT_TRY(id_of(ids, s->largest[i].line, id, err));
         leat__json_object(&j);
         leat__json_key(&j, "kept");
-        leat__json_raw(&j, leat__buf_str(id)); /* it is JSON already */
+        leat__json_raw(&j, leat__buf_str(id)); /* the id already is JSON */
         leat__json_ku64(&j, "documents", s->largest[i].size);
         leat__json_end(&j);
     }

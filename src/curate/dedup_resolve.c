@@ -17,14 +17,14 @@
 #include "curate/dedup.h"
 
 #define NONE UINT32_MAX
-#define KIN_MAX 32 /* tried kept documents with an edge to the same leader */
+#define KIN_MAX 32 /* most kept documents with an edge to the same leader that are tried */
 #define BLOCK 8192
 
 typedef struct resolving {
     leat__dedup *d;
-    uint32_t n;         /* documents, or ranks */
-    uint32_t *kept_for; /* itself when kept */
-    uint32_t *kin;      /* stars: first of the kept documents with an edge to this one */
+    uint32_t n;         /* number of documents, or ranks */
+    uint32_t *kept_for; /* the document kept for each; itself when kept */
+    uint32_t *kin;      /* stars: the first of the kept documents with an edge to this one */
     uint32_t *next_kin;
     leat__dedup_edge *edge;
     uint64_t edges;
@@ -46,7 +46,7 @@ static int similar(leat__dedup *d, uint32_t a, uint32_t b, bool *yes, leat_error
     return 0;
 }
 
-/* The kept document for which the one with these edges is removed, or NONE. */
+/* Finds the kept document for which the one with these edges is removed, or NONE. */
 static int find_star(resolving *r, const leat__dedup_edge *e, uint64_t n, uint32_t *found, leat_error *err)
 {
     uint32_t me = e[0].later;
@@ -85,7 +85,7 @@ static int resolve_star(resolving *r, const leat__dedup_edge *e, uint64_t n, lea
         r->kept_for[me] = found;
         return 0;
     }
-    r->next_kin[me] = r->kin[e[0].earlier]; /* in only one list */
+    r->next_kin[me] = r->kin[e[0].earlier]; /* a document is in only one list */
     r->kin[e[0].earlier] = me;
     return 0;
 }
@@ -143,7 +143,7 @@ static int resolve_part(resolving *r, uint32_t part, leat_error *err)
     return rc;
 }
 
-/* The decision about one line. */
+/* Makes the decision about one line. */
 static int decide(resolving *r, uint32_t line, leat__dedup_decision *out, leat_error *err)
 {
     leat__dedup *d = r->d;
@@ -210,7 +210,7 @@ int leat__dedup_resolve(leat__dedup *d, leat_error *err)
     int rc = resolve_all(&r, err);
     if (rc == 0) {
         d->st.phase = LEAT__PHASE_WRITE;
-        if (!d->part) rc = leat__dedup_save(d, err); /* a part saves it when all else is stored */
+        if (!d->part) rc = leat__dedup_save(d, err); /* a run in parts saves the state last */
     }
     leat__dedup_sketches_close(d);
     leat__spill_reset(&d->edge);

@@ -92,7 +92,7 @@ static int check_exact(leat_dedup_opts *o, leat_error *err)
     return 0;
 }
 
-/* Fills in defaults; LEAT_EINVAL names a wrong option. */
+/* Fills in defaults. LEAT_EINVAL names a wrong option. */
 static int check_options(leat_dedup_opts *o, leat_error *err)
 {
     if (o->output ? !o->output[0] : !o->plan_only) return leat__fail(err, LEAT_EINVAL, "no output was named");
@@ -122,7 +122,7 @@ static int check_options(leat_dedup_opts *o, leat_error *err)
     return 0;
 }
 
-/* Rules that drop documents before they are compared. */
+/* Sets up the rules that drop documents before they are compared. */
 static int prepare_rules(leat__dedup *d, leat_error *err)
 {
     const leat_dedup_opts *o = d->opts;
@@ -148,7 +148,7 @@ static int prepare(leat__dedup *d, leat_error *err)
     d->bands = o->bands;
     d->rows = o->rows;
     d->sketch_bytes = d->fuzzy ? d->bands * d->rows : EXACT_BYTES;
-    /* bytes agree by chance, 1 in 256 */
+    /* 1 of 256 bytes agrees by chance */
     d->need_equal =
         d->fuzzy ? (uint32_t)ceil((o->threshold * 255 + 1) / 256 * d->sketch_bytes - 1e-9) : EXACT_BYTES;
     if (d->fuzzy && o->threshold == 0) d->need_equal = 0; /* sharing a band is enough */
@@ -167,7 +167,7 @@ static int prepare(leat__dedup *d, leat_error *err)
     d->bytes_total = d->files.total * (d->stats->passes + 1);
     leat__buf work;
     leat__buf_init(&work, LEAT__MEM_CURATE, 4000);
-    const char *output = o->output ? o->output : ""; /* a plan may have none */
+    const char *output = o->output ? o->output : ""; /* a plan needs no output */
     leat__buf_printf(&work, "%s%s", d->part ? d->part->work : output, d->part ? "" : "/.leat-work");
     d->work = leat__buf_take(&work, NULL);
     if (!d->work) return leat__fail(err, LEAT_EINVAL, "%s: the path is too long", output);
@@ -177,8 +177,8 @@ static int prepare(leat__dedup *d, leat_error *err)
     return 0;
 }
 
-/* Removes the files of the work folder, and the folder. The state goes first: without it no run
- * resumes from incomplete files. */
+/* Removes the work folder and its files. The state is removed first, so that no run resumes from
+ * incomplete files. */
 static int remove_work(leat__dedup *d, leat_error *err)
 {
     char path[4096];
@@ -189,7 +189,7 @@ static int remove_work(leat__dedup *d, leat_error *err)
     return leat__part_remove(d->work, err);
 }
 
-/* Refuses a folder with files that must not be replaced, or with an interrupted run. */
+/* Fails when the folder has an interrupted run or files that must not be replaced. */
 static int check_output(leat__dedup *d, bool state, leat_error *err)
 {
     const leat_dedup_opts *o = d->opts;
@@ -204,7 +204,7 @@ static int check_output(leat__dedup *d, bool state, leat_error *err)
                         "%s: the run is complete, nothing is left to resume (use `force` to replace its "
                         "output)",
                         o->output);
-    if (rc == LEAT_EEXIST) (void)!remove_work(d, NULL); /* of a run killed at its very end */
+    if (rc == LEAT_EEXIST) (void)!remove_work(d, NULL); /* left by a run killed at its very end */
     return rc;
 }
 
@@ -240,14 +240,14 @@ static int by_keep(const void *x, const void *y)
     return a->line < b->line ? -1 : a->line > b->line;
 }
 
-/* The order in which documents are kept: d->order[rank] is the line, d->rank[line] the rank. */
+/* Computes the order of preference: d->order[rank] is the line, d->rank[line] the rank. */
 int leat__dedup_rank(leat__dedup *d, leat_error *err)
 {
     uint64_t n = d->st.document;
     char path[4096];
     leat__file *f = NULL;
     leat__dedup_keep value[512];
-    bool any = false; /* has a value */
+    bool any = false; /* some document has a value */
     if (d->opts->keep == LEAT_KEEP_FIRST || d->order) return 0;
     if (n * (sizeof(ranked) + 8) + (8u << 20) > d->memory)
         return leat__fail(err, LEAT_EBUDGET,
@@ -267,7 +267,7 @@ int leat__dedup_rank(leat__dedup *d, leat_error *err)
             any |= at + i >= d->against && r[at + i].keep > -INFINITY;
         }
     }
-    /* a misspelt key would keep the first documents */
+    /* with a misspelt key, the first documents would be kept */
     if (rc == 0 && !any && d->opts->keep == LEAT_KEEP_FIELD && d->st.documents > d->st.dropped)
         rc = leat__fail(err, LEAT_EDATA, "no document has a number in \"%s\", the key of keep-field",
                         d->opts->keep_field);
@@ -357,7 +357,7 @@ void leat__dedup_copy_state(leat__dedup *d)
     leat__text_meter_load(&d->meter, &st->load);
 }
 
-/* After a failure: true when there is a saved state; otherwise removes the work files. */
+/* Called after a failure: returns true when a state is saved, otherwise removes the work files. */
 static bool drop_unsaved(leat__dedup *d)
 {
     char path[4096];
@@ -377,7 +377,7 @@ static int run(leat__dedup *d, leat_error *err)
     return rc;
 }
 
-/* Copies and checks the options; *out is a run with them. */
+/* Copies and checks the options, and creates a run with them in *out. */
 static int open_run(leat__dedup **out, const leat_dedup_opts *opts, leat_dedup_opts *o,
                     leat_dedup_stats *stats, leat_error *err)
 {

@@ -18,7 +18,7 @@
 #include "text/minhash.h"
 
 #define LARGE LEAT__DEDUP_LARGE
-#define ID_BYTES 64 /* of an id made from the file and line; ids of the input count as text */
+#define ID_BYTES 64 /* for an id made from file and line; ids of the input count as text */
 
 enum { N_DOCUMENTS, N_TEXT, N_LONE, N_EMPTY, N_BAD, N_FIRST_BAD, N_FIRST_OFFSET, N_DROPPED };
 enum { FLAG_NONE, FLAG_DOCUMENT, FLAG_EMPTY, FLAG_DROPPED };
@@ -26,10 +26,10 @@ enum { OUT_RECORDS, OUT_WHY, OUT_REASONS };
 
 typedef struct worker {
     leat__sketcher sketcher;
-    leat__minhasher *minhasher; /* instead, for signatures of other tools */
+    leat__minhasher *minhasher; /* used instead of the sketcher for signatures of other tools */
     uint32_t values[LEAT__SKETCH_MAX];
     uint64_t signature[LEAT__SKETCH_MAX];
-    leat__scorer scorer; /* with rules */
+    leat__scorer scorer; /* used with rules */
     uint8_t failed[LEAT__RULES_MAX];
 } worker;
 
@@ -92,7 +92,7 @@ static uint64_t need(void *cookie, uint64_t longest)
            (d->rules.count > 0 ? leat__scorer_need(longest) : 0);
 }
 
-/* The 16 bytes shared by equal texts; `empty` when normalising leaves nothing. */
+/* Computes the 16 bytes that equal texts share; `empty` when normalising leaves nothing. */
 static int exact_sketch(leat__dedup *d, worker *w, size_t len, uint8_t *out, bool *empty, leat_error *err)
 {
     leat__hash128 h;
@@ -110,13 +110,13 @@ static int exact_sketch(leat__dedup *d, worker *w, size_t len, uint8_t *out, boo
     return 0;
 }
 
-/* True when all digests of a document are written, for the index. */
+/* True in the pass that writes all digests of a document for the index. */
 static bool wants_digests(const leat__dedup *d)
 {
     return d->opts->index && d->st.iteration == 0;
 }
 
-/* Makes the values of a text; `empty` when it has no shingles. */
+/* Computes the values of a text; `empty` when it has no shingles. */
 static int make_values(const leat__dedup *d, worker *w, size_t len, bool *empty, leat_error *err)
 {
     uint32_t n = 0;
@@ -136,7 +136,7 @@ static void put_digests(const leat__dedup *d, const worker *w, uint32_t from, ui
     }
 }
 
-/* Digests and sketch of the text in the sketcher, appended to `out`. */
+/* Appends the digests and the sketch of the sketcher's text to `out`. */
 static int put_sketch(leat__dedup *d, worker *w, size_t len, leat__buf *out, bool *empty, leat_error *err)
 {
     uint8_t bytes[LEAT__SKETCH_MAX];
@@ -172,7 +172,7 @@ static int reserve(worker *w, size_t bytes, leat_error *err)
                         : leat__sketcher_reserve(&w->sketcher, bytes, err);
 }
 
-/* Drops a document that violates a rule. The first of several passes writes the reason. */
+/* Drops a document that violates a rule. Of several passes, only the first writes the reason. */
 static int judge(const leat__dedup *d, worker *w, leat__text_chunk *c, const leat__line *line,
                  const leat__record_fields *r, size_t len, bool *dropped, leat_error *err)
 {
@@ -218,7 +218,7 @@ static int put_document(leat__dedup *d, worker *w, leat__text_chunk *c, const le
     leat__dedup_keep keep = keep_of(d, r, len);
     leat__buf_putc(out, FLAG_DOCUMENT);
     leat__buf_append(out, &keep, sizeof keep);
-    uint64_t bytes = line->len + 1; /* with its newline */
+    uint64_t bytes = line->len + 1; /* including the newline */
     leat__buf_append(out, &bytes, 8);
     LEAT_TRY(put_sketch(d, w, len, out, &empty, err));
     if (out->status == 0 && empty) out->data[flag_at] = FLAG_EMPTY;
@@ -243,13 +243,13 @@ static void note_bad(leat__dedup *d, leat__text_chunk *c, uint64_t number, uint6
     leat__buf_puts(&c->out[OUT_WHY], why);
 }
 
-/* Lines without a document before line `upto`. */
+/* Writes a record for each line without a document before line `upto`. */
 static void put_gaps(leat__text_chunk *c, uint64_t *next, uint64_t upto)
 {
     for (; *next < upto; (*next)++) leat__buf_putc(&c->out[OUT_RECORDS], FLAG_NONE);
 }
 
-/* Bytes that a document takes in the results. */
+/* Returns the bytes of a document in the results. */
 static uint64_t record_bytes(const leat__dedup *d)
 {
     uint64_t digests = bands_now(d) + (wants_digests(d) ? d->bands : 0);
@@ -272,7 +272,7 @@ static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
     while (leat__text_chunk_next(c, &at, &line)) {
         leat__record_fields r;
         put_gaps(c, &next, line.document);
-        bool small = line.len <= LARGE; /* its text is written while it is read */
+        bool small = line.len <= LARGE; /* its text is unescaped while the line is parsed */
         if (small) LEAT_TRY(reserve(w, line.len, err));
         const char *wrong = leat__line_read_into(&d->names, &line, small ? text_of(w) : NULL, &r, &where);
         if (wrong) {
@@ -340,7 +340,7 @@ static int deal_line(leat__dedup *d, uint64_t number, const uint8_t **p, leat_er
 
 static int save_state(leat__dedup *d, leat_error *err)
 {
-    LEAT_TRY(leat__spill_flush(&d->band, !d->part, err)); /* a part's are joined, then synced */
+    LEAT_TRY(leat__spill_flush(&d->band, !d->part, err)); /* files of a part are joined, then synced */
     LEAT_TRY(leat__spill_flush(&d->side, true, err));
     leat__dedup_state_mark(&d->band, d->st.band_length, d->st.band_sum);
     leat__dedup_state_mark(&d->side, d->st.side_length, d->st.side_sum);
@@ -415,7 +415,7 @@ static int open_spills(leat__dedup *d, bool resumed, leat_error *err)
                             kept ? st->side_sum : NULL, err);
 }
 
-/* Of a run in parts, the first part has the documents of the index, and only these. */
+/* In a run in parts, the first part has only the documents of the index. */
 static bool takes_index(const leat__dedup *d)
 {
     return d->against > 0 && (!d->part || d->part->number == 0);

@@ -16,10 +16,10 @@
 #include "base/str.h"
 #include "curate/dedup.h"
 
-#define STATE_VERSION 7  /* 6: numbers of keep-field were doubles; 5: without bytes of lines */
-#define HEAD (64u << 10) /* bytes of each input that are hashed */
+#define STATE_VERSION 7  /* 6: numbers of keep-field were doubles; 5: no bytes per line */
+#define HEAD (64u << 10) /* bytes hashed at the start of each input */
 
-/* Single numbers of the state, in one table for loading and saving. */
+/* The single numbers of the state; this table is used for loading and for saving. */
 /* clang-format off */
 #define NUMBERS(X)                                                                                      \
     X(phase)                                                                                            \
@@ -75,7 +75,7 @@ int leat__dedup_state_inputs(const leat__dedup_state *s, leat__text_files *files
                           s->input_files, files->count);
     LEAT_TRY(leat__text_files_begin(files, false, err));
     memcpy(files->stamp, s->input_stamp, bytes);
-    if (s->iteration > 0) LEAT_TRY(leat__text_files_begin(files, true, err)); /* trusts files as before */
+    if (s->iteration > 0) LEAT_TRY(leat__text_files_begin(files, true, err)); /* trust unchanged files */
     memcpy(files->sum, s->input_sum, bytes);
     memcpy(files->first, s->input_first, bytes);
     return 0;
@@ -165,7 +165,7 @@ static int take_numbers(const json_t *root, const char *key, uint64_t *values, u
     return 0;
 }
 
-/* The lists of lengths and checksums. Markers of a run in parts have no checksums of joined files. */
+/* Reads the lists of lengths and checksums. Markers of a run in parts have no checksums of joined files. */
 static int take_lists(const leat__dedup *d, leat__dedup_state *s, const json_t *root, bool *sound,
                       leat_error *err)
 {
@@ -219,7 +219,7 @@ int leat__dedup_state_read(leat__dedup *d, const char *path, leat__dedup_state *
     return rc;
 }
 
-/* Compares work files with the checksums of the state. */
+/* Verifies work files against the checksums of the state. */
 static int verify_set(const leat__dedup *d, const char *name, uint32_t files, const uint64_t *length,
                       const uint64_t *sum, leat_error *err)
 {
@@ -268,7 +268,7 @@ int leat__dedup_load(leat__dedup *d, bool *found, leat_error *err)
     return verify_work(d, err);
 }
 
-/* Path, size and first bytes of every input. */
+/* Hashes the path, size and first bytes of every input. */
 static int hash_inputs(const leat__dedup *d, leat__hasher *h, leat_error *err)
 {
     uint8_t *head = leat__alloc(LEAT__MEM_CURATE, HEAD);

@@ -12,7 +12,7 @@
 #include "curate/dedup_index.h"
 
 #define REASONS_BLOCK (256u << 10)
-#define CLUSTER_BYTES 192 /* of a line of clusters.jsonl without its ids */
+#define CLUSTER_BYTES 192 /* upper bound for a line of clusters.jsonl without its ids */
 
 enum { OUT_KEPT, OUT_CLUSTERS, OUT_BAD };
 enum { N_KEPT, N_REMOVED, N_BELOW, N_BAD };
@@ -22,8 +22,8 @@ typedef struct writing {
     leat__file *decisions;
     leat__dedup_ids ids;
     leat__file *dropped;          /* with rules: a byte per line */
-    leat__shards out[LEAT__OUTS]; /* the second: clusters */
-    uint8_t *has_duplicates;      /* bit per line: counted as a cluster; NULL in a run in parts */
+    leat__shards out[LEAT__OUTS]; /* out[1]: clusters */
+    uint8_t *has_duplicates;      /* one bit per kept line that counts as a cluster; NULL in a run in parts */
 } writing;
 
 static int setup(void *cookie, void **ctx, leat_error *err)
@@ -76,7 +76,8 @@ static int put_removed(const writing *w, leat__text_chunk *c, const leat__line *
     return 0;
 }
 
-/* Decisions about the lines of a chunk, and where their ids end, after the end of the one before. */
+/* Decisions about the lines of a chunk, and the end offsets of their ids. The first offset is that of
+ * the line before the chunk. */
 typedef struct chunk_table {
     const leat__dedup_decision *decision;
     const uint64_t *end;
@@ -87,7 +88,7 @@ static int load_table(const writing *w, const leat__text_chunk *c, leat__buf *me
                       leat_error *err)
 {
     size_t bytes = c->lines * sizeof(leat__dedup_decision), ends = (c->lines + 1) * 8;
-    uint64_t before = c->document > 0; /* the first line has no end before it */
+    uint64_t before = c->document > 0; /* the first line has no id end before it */
     leat__buf_clear(memory);
     if (leat__buf_reserve(memory, bytes + ends + c->lines) != 0)
         return leat__fail_nomem(err, bytes + ends, "decisions");
@@ -104,7 +105,7 @@ static int load_table(const writing *w, const leat__text_chunk *c, leat__buf *me
     return leat__file_pread(w->dropped, memory->data + ends + bytes, c->lines, c->document, err);
 }
 
-/* Reads a line that is not kept as it is: a bad one, or a removed document. */
+/* Writes about a line that is not kept: reports a bad line, or a removed document. */
 static int put_other(const writing *w, leat__text_chunk *c, const leat__line *line,
                      const leat__dedup_decision *d, leat_error *err)
 {
@@ -117,14 +118,14 @@ static int put_other(const writing *w, leat__text_chunk *c, const leat__line *li
                             &c->out[OUT_BAD]);
         return 0;
     }
-    c->changed |= d->kept_for == line->document; /* it had no document */
+    c->changed |= d->kept_for == line->document; /* the line had no document in the first pass */
     if (c->changed) return 0;
     if (d->kept_for >= w->d->st.document) return leat__fail(err, LEAT_EDATA, "the decisions are damaged");
     ((uint32_t *)c->extra)[c->count[N_REMOVED]] = d->kept_for;
     return put_removed(w, c, line, &r, d, err);
 }
 
-/* Only documents have an id. They were read by the first pass: kept ones are copied unread. */
+/* Copies kept lines without parsing: the first pass has read them. */
 static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
 {
     writing *w = cookie;
@@ -134,7 +135,7 @@ static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
     c->changed = c->document + c->lines > w->d->end;
     if (c->changed) return 0;
     LEAT_TRY(load_table(w, c, ctx, &t, err));
-    c->extra = leat__alloc_array(LEAT__MEM_CURATE, c->lines + 1, 4); /* removed for which document */
+    c->extra = leat__alloc_array(LEAT__MEM_CURATE, c->lines + 1, 4); /* per line: the kept document */
     if (!c->extra) return leat__fail_nomem(err, c->lines * 4, "decisions");
     if (c->too_long) {
         c->count[N_BAD]++;
@@ -291,7 +292,7 @@ int leat__dedup_write(leat__dedup *d, leat_error *err)
     LEAT_GO(rc, out, leat__text_files_begin(&d->files, true, err));
     LEAT_GO(rc, out, leat__text_flow_run(&d->files, &pass, budget, d->opts->threads, &d->opts->log, err));
     LEAT_GO(rc, out, leat__text_files_end(&d->files, err));
-    /* first: when the disk is full, the earlier output stays */
+    /* the report comes first: when the disk is full, the earlier output is kept */
     if (d->opts->report && !d->part) LEAT_GO(rc, out, leat__dedup_report(d, w.decisions, &w.ids, err));
     rc = commit(&w, err);
 out:

@@ -14,7 +14,7 @@
 #include "curate/text_line.h"
 #include "text/sketch.h"
 
-#define SMALL_LINE (256u << 10) /* always read */
+#define SMALL_LINE (256u << 10) /* lines up to this size are always read */
 
 typedef struct reading {
     leat__eval_table *t;
@@ -23,9 +23,9 @@ typedef struct reading {
     leat__line_names names;
     leat__jsonl_field field[LEAT__EVAL_FIELDS + 1]; /* the last one is the id */
     size_t fields;
-    bool seen[LEAT__EVAL_FIELDS]; /* in some line, as a string */
+    bool seen[LEAT__EVAL_FIELDS]; /* some line has the field as a string */
     leat__sketcher sketcher;
-    uint64_t beyond; /* n-grams that did not fit: only counted, for the message */
+    uint64_t beyond; /* n-grams that did not fit; counted for the message */
 } reading;
 
 static int split_fields(reading *r, leat_error *err)
@@ -50,13 +50,13 @@ static uint64_t place(const leat__eval_table *t, uint64_t hash)
     return i;
 }
 
-/* The table has room for twice its slots. */
+/* True when the memory allows to double the table. */
 static bool may_grow(const reading *r)
 {
     return 4 * (leat__eval_table_bytes(r->t) + r->t->slots * sizeof *r->t->slot) <= r->sets->memory;
 }
 
-/* After the last line: names a limit that is enough for the n-grams that were counted. */
+/* Called after the last line: names a limit that is enough for the counted n-grams. */
 static int check_memory(const reading *r, leat_error *err)
 {
     const leat__eval_table *t = r->t;
@@ -87,7 +87,7 @@ static int grow(reading *r, leat_error *err)
     return 0;
 }
 
-/* Adds the n-grams of one string. Sets *any when there are some. */
+/* Adds the n-grams of one string. Sets *any when it has some. */
 static int add_string(reading *r, const leat__jsonl_field *field, bool *any, leat_error *err)
 {
     leat__eval_table *t = r->t;
@@ -151,13 +151,13 @@ static int add_line(reading *r, const leat__text_chunk *c, const leat__line *lin
     return t->texts < LEAT__EVAL_NONE - 1 ? 0 : leat__fail(err, LEAT_ELIMIT, "too many evaluation texts");
 }
 
-/* Bytes for reading a line: the chunk, what is read after it, and its words. */
+/* Returns the bytes needed to read a line: the chunk, the data read after it, and the words. */
 static uint64_t need(const reading *r, uint64_t line)
 {
     return 2 * (LEAT__CHUNK_BYTES + 2 * line) + leat__sketcher_need(&r->sketcher, line);
 }
 
-/* Bounds the lines by the memory beside the table. */
+/* Limits the length of lines to the memory that the table leaves. */
 static void set_room(reading *r)
 {
     uint64_t low = SMALL_LINE, high = LEAT_MAX(r->files.max_line, low) + 1;

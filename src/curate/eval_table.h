@@ -14,25 +14,25 @@
 
 typedef struct leat__eval_slot {
     uint64_t hash;
-    uint32_t text; /* + 1; 0 = empty */
+    uint32_t text; /* number + 1; 0 = empty slot */
 } leat__eval_slot;
 
 typedef struct leat__eval_table {
     leat__eval_slot *slot;
     uint64_t slots, used; /* slots: a power of two */
     uint32_t texts;       /* lines with at least one of the fields */
-    uint32_t texts_short; /* of these, without an n-gram */
+    uint32_t texts_short; /* texts too short for an n-gram */
     uint64_t without;     /* lines with none of the fields */
     uint64_t bad;         /* lines that could not be read */
-    leat__buf bad_list;   /* of these, lines of bad.jsonl */
-    leat__buf ids, ends;  /* ids as JSON, and where each ends (uint64_t) */
+    leat__buf bad_list;   /* lines for bad.jsonl about these */
+    leat__buf ids, ends;  /* ids as JSON; end offset of each (uint64_t) */
     char *missing;        /* first field that no line has as a string; NULL = none */
 } leat__eval_table;
 
 typedef struct leat__eval_sets {
     const char *const *inputs;
     uint32_t count, ngram;
-    const char *fields, *id_field; /* fields: names with commas between */
+    const char *fields, *id_field; /* fields: names separated by commas */
     uint64_t memory;               /* limit of the run: a quarter is for the table, the rest for reading */
     uint64_t max_line;
     bool fail_on_bad;
@@ -43,7 +43,7 @@ typedef struct leat__eval_sets {
 int leat__eval_table_read(leat__eval_table *t, const leat__eval_sets *sets, leat_error *err) LEAT_MUST_CHECK;
 void leat__eval_table_reset(leat__eval_table *t);
 uint64_t leat__eval_table_bytes(const leat__eval_table *t);
-/* The number of the text with this n-gram, or LEAT__EVAL_NONE. */
+/* Returns the number of the text with this n-gram, or LEAT__EVAL_NONE. */
 uint32_t leat__eval_table_find(const leat__eval_table *t, uint64_t hash);
 /* Appends the id of a text, as JSON. */
 void leat__eval_table_id(const leat__eval_table *t, uint32_t text, leat__buf *out);

@@ -73,7 +73,7 @@ static void put_languages(leat__buf *out, const leat__filter_report *r, const le
     leat__page_bars_end(out);
 }
 
-/* The histogram of a score with the thresholds of its rules. */
+/* Writes the histogram of a score with the thresholds of its rules. */
 static void put_histogram(leat__buf *out, const leat__filter_report *r, unsigned score)
 {
     const uint64_t *kept = r->kept + score * LEAT__REPORT_BINS;

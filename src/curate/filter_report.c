@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Collecting, merging, and writing as JSON.
+ * Collects, merges and writes the data of a filter report as JSON.
  */
 #include "curate/filter_report.h"
 
@@ -16,7 +16,7 @@
 #include "curate/filter_run.h"
 
 #define OCTAVE 3        /* bins per doubling of a count */
-#define BORDER 0.1      /* share of the threshold that makes a document borderline */
+#define BORDER 0.1      /* relative distance from the threshold within which a document is borderline */
 #define ID_RAW_MAX 1024 /* longer ids are shown as FILE:LINE */
 
 static const char *const look_names[LEAT__LOOKS] = {"kept", "dropped", "borderline"};
@@ -62,7 +62,7 @@ void leat__filter_report_reset(leat__filter_report *r)
 
 /* ---- bins ---- */
 
-/* Shares have bins of equal size from 0 to 1; others have bins that grow. */
+/* True for scores that are shares: their bins have equal size from 0 to 1. Other scores have growing bins. */
 static bool is_share(unsigned score)
 {
     return leat__str_ends(leat__scores[score].name, "_ratio") || score == leat__score_lang;
@@ -90,7 +90,8 @@ void leat__report_bin(unsigned score, unsigned bin, double *from, double *to)
 
 /* ---- documents ---- */
 
-/* A free place among the best, or NULL. */
+/* Makes a free slot at its place in the sorted list, or returns NULL when the document is not among
+ * the best. */
 static leat__example *place(leat__top *t, double order, uint64_t document)
 {
     uint32_t i = t->count;
@@ -110,7 +111,7 @@ static leat__example *place(leat__top *t, double order, uint64_t document)
     return &t->at[i];
 }
 
-/* Copies text, cut between code points. */
+/* Copies text, truncated between code points. */
 static void cut(char *out, size_t size, const uint8_t *text, size_t len)
 {
     size_t n = LEAT_MIN(len, size - 1);
@@ -142,7 +143,8 @@ static double margin(const leat__rule *r, double score)
     return t > 0 ? fabs(score - r->threshold) / t : fabs(score);
 }
 
-/* The rules that say most about a document: violated ones first, then the nearest. */
+/* Chooses the most telling rules for a document: violated ones first, then those nearest to their
+ * threshold. */
 static void put_rules(leat__example *e, const leat__filter_report *r, const leat__judged *d)
 {
     double order[LEAT_FILTER_SEEN_RULES];
@@ -189,7 +191,7 @@ static bool is_borderline(const leat__filter_report *r, const leat__judged *d)
         if (!rule.on || (!d->kept && !d->failed[i])) continue;
         bool least = rule.bound == LEAT__BOUND_MIN || rule.bound == LEAT__BOUND_ABOVE;
         double step = BORDER * fabs(rule.threshold);
-        /* a language matches or does not: it is never near */
+        /* a language either matches or not: it is never borderline */
         if (rule.score != leat__score_lang_match) rule.threshold += least == d->kept ? step : -step;
         bool keeps = leat__rule_keeps(&rule, leat__score_value(rule.score, d->counts));
         if (d->kept && !keeps) return true;
@@ -237,7 +239,7 @@ void leat__filter_report_merge(leat__filter_report *into, const leat__filter_rep
 {
     uint64_t labels = into->lid ? leat__lid_labels(into->lid) : 0;
     uint64_t n = 2 * ((uint64_t)into->scores * LEAT__REPORT_BINS + labels);
-    for (uint64_t i = 0; i < n; i++) into->kept[i] += from->kept[i]; /* all four arrays */
+    for (uint64_t i = 0; i < n; i++) into->kept[i] += from->kept[i]; /* all four arrays: they are adjacent */
     for (unsigned i = 0; i < 2 * into->rules->count && into->scores > 0; i++)
         merge_top(&into->near[i], &from->near[i]);
     for (int i = 0; i < LEAT__LOOKS; i++) merge_top(&into->look[i], &from->look[i]);
@@ -269,7 +271,7 @@ static void put_counts(leat__json *j, const char *name, const uint64_t *counts, 
     leat__json_end(j);
 }
 
-/* Bins up to the last one that is not empty. */
+/* Writes the bins up to the last one that is not empty. */
 static void put_histograms(leat__json *j, const leat__filter_report *r)
 {
     leat__json_key(j, "histograms");
@@ -336,7 +338,7 @@ void leat__filter_report_json(const leat__filter_report *r, const leat_filter_st
     leat__json j;
     leat__json_init(&j, out, 0);
     leat__json_object(&j);
-    leat__json_kstr(&j, "report", "leat"); /* the mark that report_page.c knows it by */
+    leat__json_kstr(&j, "report", "leat"); /* report_page.c recognises its files by this */
     leat__json_ku64(&j, "documents", st->documents);
     leat__json_ku64(&j, "kept", st->kept);
     leat__json_ku64(&j, "dropped", st->dropped);

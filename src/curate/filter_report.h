@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the report of a filter run shows beyond its counts: histograms of scores, documents nearest
- * to thresholds, languages, and random documents to look at. Each worker collects on its own; the
- * parts are merged at the end. Sums and orders do not depend on how documents were shared out, so
- * the report does not depend on threads. One thread per object.
+ * Data of a filter report beyond the counts: histograms of scores, documents nearest to thresholds,
+ * languages, and random documents for review. Each worker collects its own part; the parts are merged
+ * at the end. The result does not depend on how documents were distributed, nor on the number of
+ * threads. An object is used by one thread.
  */
 #ifndef LEAT_CURATE_FILTER_REPORT_H
 #define LEAT_CURATE_FILTER_REPORT_H
@@ -20,12 +20,12 @@
 #define LEAT__LOOK_MAX 100
 
 typedef struct leat__example {
-    double order; /* the smallest are kept; then the first documents */
+    double order; /* those with the smallest values are kept; ties: the first documents */
     uint64_t document;
-    double score; /* of the rule it is an example of */
+    double score; /* its score under the rule that it is an example of */
     bool kept;
     uint32_t rule_count;
-    uint16_t rule[LEAT_FILTER_SEEN_RULES]; /* violated or nearest ones */
+    uint16_t rule[LEAT_FILTER_SEEN_RULES]; /* violated rules, or the nearest ones */
     double rule_score[LEAT_FILTER_SEEN_RULES];
     float lang_score;
     char lang[32], id[128], text[LEAT__REPORT_EXCERPT + 1];
@@ -42,12 +42,12 @@ typedef struct leat__filter_report {
     const leat__rule_set *rules;
     const leat__lid *lid; /* NULL = none */
     uint64_t seed;
-    unsigned scores;          /* with histograms */
+    unsigned scores;          /* number of scores with histograms */
     uint64_t *kept, *dropped; /* scores * LEAT__REPORT_BINS */
     uint64_t *lang_kept, *lang_dropped;
     leat__top *near; /* per rule: documents that pass it, documents that violate it */
     leat__top look[LEAT__LOOKS];
-    leat__example *examples; /* memory of all */
+    leat__example *examples; /* memory of all examples */
     uint64_t bytes;
 } leat__filter_report;
 
@@ -60,27 +60,28 @@ typedef struct leat__judged {
     const uint8_t *text;
     size_t len;
     const leat__counts *counts;
-    int label; /* of the language, -1 = none */
+    int label; /* label of the language, -1 = none */
     bool kept;
-    const uint8_t *failed; /* per rule */
+    const uint8_t *failed; /* one byte per rule */
 } leat__judged;
 
-/* `near` false: without histograms and examples at thresholds. `look` documents of each kind. */
+/* Without `near`, no histograms and no examples near thresholds are collected. `look`: documents
+ * shown of each kind. */
 int leat__filter_report_init(leat__filter_report *r, const leat__rule_set *rules, const leat__lid *lid,
                              bool near, uint32_t look, uint64_t seed, leat_error *err) LEAT_MUST_CHECK;
 void leat__filter_report_reset(leat__filter_report *r);
 void leat__filter_report_add(leat__filter_report *r, const leat__judged *doc);
 void leat__filter_report_merge(leat__filter_report *into, const leat__filter_report *from);
 
-/* Range of a bin of a score's histogram: [*from, *to). */
+/* Returns the range [*from, *to) of a bin in a score's histogram. */
 void leat__report_bin(unsigned score, unsigned bin, double *from, double *to);
-/* The position of a value in bins. */
+/* Returns the position of a value, in bins. */
 double leat__report_place(unsigned score, double value);
 
-/* The report as JSON, and (filter_page.c) as a page. */
+/* Write the report as JSON, and as a page (filter_page.c). */
 void leat__filter_report_json(const leat__filter_report *r, const leat_filter_stats *stats, leat__buf *out);
 void leat__filter_report_page(const leat__filter_report *r, const leat_filter_stats *stats, leat__buf *out);
-/* Calls `seen` with the documents to look at. */
+/* Calls `seen` with the documents for review. */
 void leat__filter_report_look(const leat__filter_report *r,
                               void (*seen)(void *cookie, const leat_filter_seen *doc), void *cookie);
 

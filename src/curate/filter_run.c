@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat_filter_text: one pass over the files. Workers read the lines of a chunk, modify, score and
- * judge their texts. They write kept documents, reasons for dropped ones, and bad lines to
+ * leat_filter_text: one pass over the files. Workers parse the lines of a chunk, then modify, score
+ * and judge their texts. They write kept documents, reasons for dropped ones, and bad lines to
  * buffers of the chunk; the caller's thread writes the buffers in order.
  */
 #include "curate/filter_run.h"
@@ -29,7 +29,7 @@
 
 #define SHARD_DEFAULT (UINT64_C(1) << 30)
 #define MAX_DOCUMENT (UINT64_C(128) << 20)
-#define SCORES_BYTES 4096  /* of a line of scores */
+#define SCORES_BYTES 4096  /* upper bound for a line of scores */
 #define LARGE (256u << 10) /* lines above this get separate memory */
 
 enum { OUT_KEPT, OUT_REASONS, OUT_EXPLAIN, OUT_BAD };
@@ -41,27 +41,26 @@ typedef struct filter {
     leat__text_files files;
     leat__line_names names;
     leat__rule_set rules;
-    leat__columns columns; /* count 0 = lines as they came */
+    leat__columns columns; /* count 0 = lines are written unchanged */
     leat__lang lang;
     bool reporting;
     leat__filter_report report;
-    leat__mutex lock; /* guards report while workers end */
+    leat__mutex lock; /* guards `report` while workers merge theirs into it */
     leat_budget *budget;
     uint64_t max_line;
     leat__output_lock output_lock;
-    leat__shards out[LEAT__OUTS]; /* the second: reasons */
+    leat__shards out[LEAT__OUTS]; /* out[1]: reasons */
     bool writing;
     const leat__part *part; /* NULL = the whole run */
-    bool any_kept;          /* join: a part has kept documents */
+    bool any_kept;          /* JOIN: a part has kept documents */
 } filter;
 
-/* One worker. */
 typedef struct worker {
     leat__scorer scorer;
     leat__modifiers modifiers;
     leat__lid_work lid;
     leat__filter_report report;
-    leat__buf text; /* of a modified document */
+    leat__buf text; /* text of a modified document */
     uint8_t failed[LEAT__RULES_MAX];
 } worker;
 
@@ -131,7 +130,7 @@ static void put_scores(const filter *f, leat__text_chunk *c, const leat__line *l
     leat__buf_puts(out, "}\n");
 }
 
-/* Puts the modified text of the document into w->scorer. */
+/* Copies the text of the document to w->scorer and modifies it. */
 static int take_text(filter *f, worker *w, leat__text_chunk *c, const leat__jsonl_field *text, bool *changed,
                      size_t *len, leat_error *err)
 {
@@ -258,7 +257,7 @@ static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
     if (c->too_long) bad_line(f, c, c->line, c->offset, LEAT__LINE_TOO_LONG);
     while (leat__text_chunk_next(c, &at, &line)) {
         leat__record_fields r;
-        bool small = line.len <= LARGE; /* its text is written while it is read */
+        bool small = line.len <= LARGE; /* its text is unescaped while the line is parsed */
         if (small) LEAT_TRY(leat__scorer_reserve(&w->scorer, line.len, err));
         const char *wrong = leat__line_read_into(&f->names, &line, small ? w->scorer.text : NULL, &r, &where);
         if (wrong) bad_line(f, c, line.number, line.offset + where, wrong);
@@ -349,7 +348,7 @@ void leat__filter_json(const leat_filter_stats *st, leat__buf *out)
     leat__json_end(&j);
 }
 
-/* Refuses a folder whose files must not be replaced. */
+/* Fails when the folder has files that must not be replaced. */
 static int check_output(const leat_filter_opts *o, leat_error *err)
 {
     LEAT_TRY(leat__path_mkdir(o->output, err));
@@ -375,7 +374,7 @@ static int open_outputs(filter *f, leat_error *err)
     return leat__shards_open(&f->out[LEAT__OUT_SECOND], o->output, "reasons", 0, LEAT__COMPRESS_NONE, err);
 }
 
-/* The page and its data. */
+/* Writes the report: the page and its data. */
 static int store_report(filter *f, leat_error *err)
 {
     leat__buf html, json;
@@ -389,7 +388,7 @@ static int store_report(filter *f, leat_error *err)
     return rc;
 }
 
-/* The report's page goes first: when the disk is full, the earlier output stays. */
+/* Writes the report page first: when the disk is full, the earlier output is kept. */
 static int commit(filter *f, leat_error *err)
 {
     if (f->opts->report) LEAT_TRY(store_report(f, err));
@@ -440,7 +439,7 @@ static int check_options(filter *f, leat_error *err)
     return 0;
 }
 
-/* A misspelt column would be left out of every document. */
+/* Lists columns that no document has, so that a misspelt name is noticed. */
 static void note_missing(filter *f)
 {
     char *const to = f->stats->columns_missing;
@@ -545,7 +544,7 @@ static void close_filter(filter *f)
     leat__free(f);
 }
 
-/* Runs and fills in what it took. */
+/* Runs the pass and fills in the measurements. */
 static int measured(filter *f, leat_error *err)
 {
     leat_filter_stats *st = f->stats;
@@ -583,7 +582,7 @@ static int begin_parts(filter *f, leat__buf *json, leat_error *err)
     leat__json j;
     LEAT_TRY(prepare(f, &pass, err));
     LEAT_TRY(check_output(f->opts, err));
-    LEAT_TRY(leat__part_remove(f->part->work, err)); /* of a run that was killed */
+    LEAT_TRY(leat__part_remove(f->part->work, err)); /* left by a run that was killed */
     LEAT_TRY(leat__path_mkdir(f->part->work, err));
     LEAT_TRY(leat__part_stamp(f->part, &f->files, err));
     leat_budget_read(f->budget, &bs);
@@ -611,7 +610,7 @@ static int write_part(filter *f, leat_error *err)
     return rc;
 }
 
-/* Keeps the names in `all` that are also in `mine`; both have commas between. */
+/* Keeps the names in `all` that are also in `mine`; both are separated by commas. */
 static void common_names(char *all, const char *mine)
 {
     char left[sizeof((leat_filter_stats *)0)->columns_missing] = "";

@@ -13,11 +13,11 @@
 #include "base/str.h"
 #include "curate/thread_team.h"
 
-#define COARSE_LIMIT 0.5f /* more distant ones are not candidates */
+#define COARSE_LIMIT 0.5f /* descriptors at a greater distance are not candidates */
 #define SHARE 0.06f       /* share of the lists that a query searches, */
-#define LISTS_MOST 128    /* but not more, or twice the root of their number: from 300,000 descriptors on */
-#define RECORDS 256       /* read at a time */
-#define BUFFER (4u << 20) /* of all part files, before the blocks are there */
+#define LISTS_MOST 128 /* at most, or twice the square root of their number (from 300,000 descriptors on) */
+#define RECORDS 256    /* records read at a time */
+#define BUFFER (4u << 20) /* buffer of all part files together, before blocks are allocated */
 #define PARTS_MAX 1024
 
 /* ---- queries ---- */
@@ -36,7 +36,7 @@ static uint32_t place_of(const leat__dedup_entries *e, uint32_t number)
 
 static void rank_new(const leat__dedup_entries *from, const int8_t *fine, bool window, leat__near_heap *heap)
 {
-    for (uint32_t i = 0; i < heap->count && !from->number; i++) { /* they are far from each other in memory */
+    for (uint32_t i = 0; i < heap->count && !from->number; i++) { /* they are far apart in memory */
         const int8_t *other = from->fine + (size_t)(heap->near[i].entry - from->first) * LEAT__FINE_BYTES;
         __builtin_prefetch(other);
         __builtin_prefetch(other + 64);
@@ -93,22 +93,22 @@ struct leat__dedup_blocks {
     leat__dedup_rows *rows;
     leat__image_index *index;
     leat__thread_team *team;
-    leat__spill files; /* a part each */
+    leat__spill files; /* one file per part */
     leat__dedup_entries part;
-    uint32_t *list;      /* of each descriptor of the part */
-    uint64_t part_room;  /* descriptors of a part */
-    uint64_t block_room; /* descriptors of a block */
+    uint32_t *list;      /* list of each descriptor of the part */
+    uint64_t part_room;  /* capacity of a part, in descriptors */
+    uint64_t block_room; /* capacity of a block, in descriptors */
     uint32_t orientations;
     bool across;
-    uint32_t next; /* row */
+    uint32_t next; /* next row */
     uint32_t first, end;
-    leat__near *near;      /* LEAT__DEDUP_ROOM for each heap */
-    leat__near_heap *heap; /* of each descriptor and orientation of the block */
-    uint8_t *scratch;      /* of each member */
+    leat__near *near;      /* LEAT__DEDUP_ROOM entries for each heap */
+    leat__near_heap *heap; /* one per descriptor and orientation of the block */
+    uint8_t *scratch;      /* one per member */
     _Atomic uint32_t taken;
 };
 
-/* Calls `use` with all records of a file, in pieces. */
+/* Called by each_record with all records of a file, a piece at a time. */
 typedef int (*use_records)(leat__dedup_blocks *b, void *cookie, const leat__dedup_record *record, uint32_t n,
                            leat_error *err);
 
@@ -159,9 +159,9 @@ static int find_centres(leat__dedup_blocks *b, leat_error *err)
 }
 
 typedef struct dividing {
-    uint32_t *list;  /* of each descriptor */
-    uint32_t *begin; /* place of each list's next descriptor in the order of lists */
-    int8_t *codes;   /* of a piece */
+    uint32_t *list;  /* list of each descriptor */
+    uint32_t *begin; /* position of each list's next descriptor, in the order of lists */
+    int8_t *codes;   /* codes of a piece */
     const uint32_t *piece;
     uint32_t first, n;
     const leat__image_index *index;
@@ -203,8 +203,8 @@ static int use_divide(leat__dedup_blocks *b, void *cookie, const leat__dedup_rec
     return 0;
 }
 
-/* Writes the parts: descriptors in the order of their lists, part_room in each. Inside of a part they stay in
- * the order of the rows. */
+/* Writes the parts: descriptors in the order of their lists, part_room in each. Within a part they
+ * stay in row order. */
 static int divide(leat__dedup_blocks *b, leat_error *err)
 {
     const uint32_t lists = leat__image_index_lists(b->index), count = b->rows->entries;
@@ -254,7 +254,8 @@ static int load_part(leat__dedup_blocks *b, uint32_t number, leat_error *err)
 
 /* ---- blocks ---- */
 
-#define PART_BYTES (LEAT__DEDUP_ENTRY_BYTES + 8 + LEAT__COARSE_BYTES + 8) /* a descriptor of a part */
+#define PART_BYTES (LEAT__DEDUP_ENTRY_BYTES + 8 + LEAT__COARSE_BYTES + 8) /* bytes per descriptor of a part  \
+                                                                           */
 #define HEAP_BYTES (LEAT__DEDUP_ROOM * sizeof(leat__near) + sizeof(leat__near_heap))
 
 static uint64_t block_bytes(const leat__dedup_blocks *b)
@@ -343,7 +344,7 @@ void leat__dedup_blocks_forget(const char *folder)
     (void)!leat__path_rmdir(folder, NULL);
 }
 
-/* One past the last row of the block that begins at `first`. */
+/* Returns one past the last row of the block that begins at `first`. */
 static uint32_t end_of(const leat__dedup_blocks *b, uint32_t first)
 {
     const leat__dedup_rows *r = b->rows;

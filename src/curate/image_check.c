@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat_check_images. Limits adapt to all images, so they are known only at the end. The first
- * pass decodes and writes the facts without issues to OUTPUT.scores. The second one reads the
- * scores of all rows, sets the limits, and writes the rows with their issues. At most one score
- * of all rows is in memory. OUTPUT.scores of a run that was killed or stopped is continued.
+ * leat_check_images. Limits adapt to all images, so they are known only at the end. The first pass
+ * decodes images and writes their facts without issues to OUTPUT.scores. The second pass reads the
+ * scores of all rows, sets the limits, and writes the rows with their issues. It holds one score of all
+ * rows in memory at a time. An interrupted run is resumed from OUTPUT.scores.
  */
 #include "curate/image_check.h"
 
@@ -39,7 +39,7 @@ typedef struct checking {
     leat__csv_out csv;
     double worst[LEAT__ISSUES][LEAT_CHECK_EXAMPLES]; /* scores of the examples */
     leat__check_counts counts;
-    leat__image_spool *made; /* by the caller, instead of the first pass */
+    leat__image_spool *made; /* given by the caller instead of a first pass */
 } checking;
 
 void leat_check_opts_init_sized(leat_check_opts *opts, uint32_t struct_size)
@@ -111,13 +111,13 @@ static int make_provenance(checking *c, leat_error *err)
     return leat__buf_status(&c->provenance) == 0 ? 0 : leat__fail_nomem(err, 0, "provenance");
 }
 
-/* A hash of everything that the facts depend on, but the records. */
+/* Hashes everything that the facts depend on, except the records. */
 static uint64_t spool_key(const checking *c)
 {
     const uint64_t numbers[] = {LEAT_VERSION_NUMBER, sizeof(leat__image_facts), c->opts->max_pixels,
                                 c->opts->strict};
     uint64_t key = leat__hash64(numbers, sizeof numbers, 0);
-    key = leat__hash64(c->provenance.data, c->provenance.len, key); /* fingerprints of packs */
+    key = leat__hash64(c->provenance.data, c->provenance.len, key); /* has the fingerprints of packs */
     for (uint32_t i = 0; i < c->opts->source_count; i++)
         key = leat__hash64(c->opts->sources[i], strlen(c->opts->sources[i]), key);
     return LEAT_MAX(key, 1);
@@ -134,7 +134,7 @@ static int open_spool(checking *c, leat_error *err)
     return rc;
 }
 
-/* The source is not what an interrupted run saw: starts again. */
+/* Starts over: the source changed since the interrupted run. */
 static int look_again(checking *c, leat__image_pass *pass, leat_error *err)
 {
     LEAT_TRY(leat__image_spool_clear(c->spool, err));
@@ -183,7 +183,7 @@ static int adapt_limits(checking *c, leat_error *err)
     return rc;
 }
 
-/* Keeps the rows furthest beyond the limit, or the first ones. */
+/* Keeps the rows furthest beyond the limit as examples, or the first rows when the issue has no score. */
 static void add_example(checking *c, int issue, uint64_t row, double score)
 {
     leat_check_issue *s = &c->stats->issues[issue];
@@ -270,7 +270,7 @@ static void describe_issues(checking *c)
     }
 }
 
-/* Stores the names and limits of the issues' bits, for readers of the columns. */
+/* Stores the names and limits of the issue bits, for readers of the columns. */
 static int store_limits(checking *c, leat_error *err)
 {
     leat__buf json;
@@ -310,7 +310,7 @@ static int second_pass(checking *c, leat_error *err)
 
 /* ---- the run ---- */
 
-/* A pack of wide images has nothing that could be scored; its images are not damaged. */
+/* Fails for packs of wide images: they cannot be scored, but are not damaged. */
 static int refuse_wide(leat__source *s, leat_error *err)
 {
     leat_pack *pack;

@@ -13,23 +13,21 @@
 #include "curate/image_spool.h"
 #include "ingest/source_chain.h"
 
-#define LEAT__CHECK_CSV "key,verdict," /* the first bytes of its CSV file */
+#define LEAT__CHECK_CSV "key,verdict," /* first bytes of the CSV file */
 
-/* The statistics as JSON. Keys of the examples are read from the columns at `output`; NULL omits
- * them.
- */
+/* Writes the statistics as JSON. Reads the keys of examples from the columns at `output`; NULL omits them. */
 void leat__check_json(const leat_check_stats *stats, const char *output, leat__buf *out);
 
 void leat__check_count(leat__check_counts *counts, const leat__image_facts *facts);
 
-/* The second half of leat_check_images: `spool` has the facts of all rows. */
+/* Runs the second half of leat_check_images; `spool` has the facts of all rows. */
 int leat__check_scored(const leat_check_opts *opts, leat__image_spool *spool,
                        const leat__check_counts *counts, leat_check_stats *stats,
                        leat_error *err) LEAT_MUST_CHECK;
 
-/* The chain of all records of the sources; nothing is read but their list. */
+/* Computes the chain over all records of the sources by listing them, without reading any. */
 int leat__check_chain(const leat_check_opts *opts, leat__chain *chain, leat_error *err) LEAT_MUST_CHECK;
-/* The memory that is enough for a check of these sources; looks at many of their images. */
+/* Returns an amount of memory that is enough to check these sources; inspects many of their images. */
 uint64_t leat__check_enough(const leat_check_opts *opts);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Clusters of duplicates: rows connected by pairs. The choice of the kept row does not depend on
- * the order of the pairs.
+ * Clusters of duplicates: rows connected by pairs. The choice of the kept row does not depend on the
+ * order of the pairs.
  */
 #include <string.h>
 
@@ -15,9 +15,10 @@ static uint32_t root_of(uint32_t *parent, uint32_t row)
     return row;
 }
 
-/* Of a cluster to be kept by quality: the quality of a row is not known, so that the qualities of others do
- * not count. A bit of the row that is kept at the root. Rules for pairs would contradict each other: with a
- * JPEG of quality 90 before one of 80 with more pixels, and a WebP file of a size between. */
+/* A bit of the kept row at the root, for LEAT_KEEP_IMAGE_QUALITY: some row of the cluster has an
+ * unknown quality, so quality is ignored for the whole cluster. Comparing it pair by pair would be
+ * contradictory: a JPEG of quality 90 beats a larger one of quality 80, and a WebP file can be
+ * between them in size. */
 #define MIXED (UINT32_C(1) << 31)
 
 /* True when row `a` is kept rather than `b`. The last rule is the order of the rows. */
@@ -46,7 +47,7 @@ int leat__dedup_clusters(const leat__dedup_rows *rows, const leat__image_pairs *
     }
     for (uint32_t i = 0; i < rows->count && keep == LEAT_KEEP_IMAGE_QUALITY; i++)
         if (rows->row[i].quality <= 0) kept[root_of(parent, i)] |= MIXED;
-    for (uint32_t i = 0; i < rows->count; i++) { /* at the root: the best row so far */
+    for (uint32_t i = 0; i < rows->count; i++) { /* kept[root] is the best row so far */
         const uint32_t root = root_of(parent, i), mixed = kept[root] & MIXED;
         if (is_better(rows, keep, mixed != 0, i, kept[root] & ~MIXED)) kept[root] = i | mixed;
     }

@@ -77,7 +77,7 @@ void leat__image_facts_fail(leat__image_facts *f, leat__verdict verdict, const c
     f->reason[len] = 0;
 }
 
-/* True when the last bytes are not those of a complete file. */
+/* True when the last bytes do not end a complete file. */
 static bool ends_early(leat__codec_id codec, const uint8_t *data, size_t len)
 {
     if (codec == LEAT__CODEC_JPEG) {
@@ -95,7 +95,8 @@ static bool ends_early(leat__codec_id codec, const uint8_t *data, size_t len)
     return false;
 }
 
-/* `why`: the decoder's reason, which names a premature end in the same words in all formats. */
+/* Returns the verdict. `why` is the decoder's message; all formats report a premature end with
+ * "(truncated)". */
 static leat__verdict verdict_of(int rc, leat__codec_id codec, const uint8_t *data, size_t len,
                                 const char *why)
 {
@@ -235,8 +236,8 @@ int leat__image_columns_pack(leat_pack **pack, const char *path, uint64_t cache,
 #define ROW_MOST (UINT64_C(1) << 30) /* bytes */
 #define WINDOW 64
 
-/* Cells of rows in succession. The index has a table for each column: to read the cells of one row takes
- * nearly as long as to read those of many. */
+/* Cells of consecutive rows. The index has a table per column, so reading the cells of one row takes
+ * nearly as long as reading many. */
 struct leat__columns_window {
     uint64_t first;
     uint32_t count;
@@ -267,7 +268,7 @@ void leat__image_columns_close(leat__image_columns *c)
 static int move_window(leat__image_columns *c, uint64_t row, leat_error *err)
 {
     struct leat__columns_window *w = c->window;
-    const uint64_t left = row < c->count ? c->count - row : 1; /* beyond the end: the pack says so */
+    const uint64_t left = row < c->count ? c->count - row : 1; /* beyond the end, the pack fails */
     w->count = 0;
     w->first = row;
     const uint32_t n = (uint32_t)LEAT_MIN(left, WINDOW);

@@ -18,23 +18,23 @@ typedef struct leat__image_facts {
     uint32_t width, height, channels, orientation;
     leat__codec_id codec; /* as stored */
     uint64_t bytes;       /* as stored */
-    uint64_t file_hash;   /* of these bytes */
+    uint64_t file_hash;   /* hash of the stored bytes */
     uint64_t content_hash;
-    double score[LEAT__LOOKS]; /* NaN: not ok */
+    double score[LEAT__LOOKS]; /* NaN unless the verdict is ok */
     bool is_signed;            /* has a signature */
     leat__image_sign sign;
-    char reason[200]; /* the reason why it is not ok */
+    char reason[200]; /* why the verdict is not ok */
 } leat__image_facts;
 
-/* Collects all facts about one image. Its faults are part of the result; only LEAT_ENOMEM is an
- * error. `key`: the name whose extension is checked. */
+/* Collects all facts about one image. Its faults are part of the result; the only error is
+ * LEAT_ENOMEM. `key` is the name whose extension is checked. */
 int leat__image_facts_make(leat__image_looker *looker, const char *key, const uint8_t *data, size_t len,
                            const leat__tile_tables *tables, leat__image_facts *facts,
                            leat_error *err) LEAT_MUST_CHECK;
-/* Sets the verdict. The image has no scores: they are NaN. */
+/* Sets the verdict and the reason; all scores become NaN. */
 void leat__image_facts_fail(leat__image_facts *facts, leat__verdict verdict, const char *reason);
 
-#define LEAT__COLUMNS_KIND "leat check 1" /* in the provenance */
+#define LEAT__COLUMNS_KIND "leat check 1" /* stored in the provenance */
 
 /* Opens a packer with these columns. `provenance` is JSON. */
 int leat__image_columns_create(leat_packer **packer, const char *path, const char *provenance, bool replace,
@@ -45,25 +45,24 @@ int leat__image_columns_append(leat_packer *packer, const void *key, size_t key_
 typedef struct leat__image_columns {
     leat_pack *pack;
     uint64_t count;
-    struct leat__columns_window *window; /* cells of the rows that are read next */
-    leat__buf room;                      /* for a row */
+    struct leat__columns_window *window; /* cells of the rows read next */
+    leat__buf room;                      /* memory for a row */
 } leat__image_columns;
 
 /* True when a pack has these columns. */
 bool leat__image_columns_are(const leat_pack *pack);
-/* Refuses packs that do not have these columns (LEAT_EFORMAT). */
+/* Opens columns for reading. LEAT_EFORMAT: the pack does not have these columns. */
 int leat__image_columns_open(leat__image_columns *c, const char *path, leat_error *err) LEAT_MUST_CHECK;
 void leat__image_columns_close(leat__image_columns *c);
-/* Opens them for keys and leat__image_columns_thumb, by any number of threads. `cache`: bytes of the index
- * that are kept in memory. */
-#define LEAT__COLUMNS_CACHE (4u << 20) /* of all columns that are open at one time */
+/* Opens columns for reading keys and thumbnails from any number of threads. `cache`: bytes of the
+ * index to keep in memory. */
+#define LEAT__COLUMNS_CACHE (4u << 20) /* for all columns open at the same time */
 int leat__image_columns_pack(leat_pack **pack, const char *path, uint64_t cache,
                              leat_error *err) LEAT_MUST_CHECK;
-/* Rows in succession are read faster than others. */
+/* Reads the facts of a row. Reading consecutive rows is faster. */
 int leat__image_columns_read(leat__image_columns *c, uint64_t row, leat__image_facts *facts,
                              leat_error *err) LEAT_MUST_CHECK;
-/* The thumbnail alone (zeros when the row has none), without the other columns. `room` is memory for a row.
- */
+/* Reads only the thumbnail; zeros when the row has none. `room` is memory for a row. */
 int leat__image_columns_thumb(leat_pack *pack, uint64_t row, leat__buf *room,
                               uint8_t thumb[LEAT__THUMB_BYTES], leat_error *err) LEAT_MUST_CHECK;
 

@@ -29,20 +29,20 @@
 #define THRESHOLD 0.7
 #define PROBABLE 0.6
 #define CSV_HEAD "key_a,pack_a,"
-#define TELL 4096 /* rows written between calls of progress */
+#define TELL 4096 /* rows written between progress calls */
 
 typedef struct deduping {
     const leat_dedup_images_opts *opts;
     leat_dedup_images_stats *stats;
     char **columns;      /* path of each input's columns */
-    bool *made;          /* by this run: removed at the end */
-    uint32_t *order;     /* of the inputs in the search, */
-    const char **sorted; /* and the paths of their columns */
+    bool *made;          /* created by this run, removed at the end */
+    uint32_t *order;     /* order of the inputs in the search, */
+    const char **sorted; /* paths of their columns, in this order */
     leat__dedup_rows rows;
     leat__image_pairs pairs;
-    char *spill; /* folder of files, when memory is not enough */
+    char *spill; /* folder for files, when memory is not enough */
     uint32_t *kept;
-    uint32_t *best;    /* pair with the highest similarity of each row, or LEAT__DEDUP_NONE */
+    uint32_t *best;    /* per row: its most similar pair, or LEAT__DEDUP_NONE */
     uint32_t *cluster; /* number of each row's cluster, or LEAT__DEDUP_NONE */
     leat_packer *packer;
     leat__saved saved;
@@ -62,7 +62,8 @@ static int on_check(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
     return d->opts->progress ? d->opts->progress(d->opts->cookie, done, total, 0, 0) : 0;
 }
 
-/* Checks the images, unless an interrupted run has finished that. Its mark, FILE.state, names the records. */
+/* Checks the images, unless an interrupted run has done so. Its marker, FILE.state, identifies the
+ * records. */
 static int check_images(const leat_check_opts *c, leat__saved *mark, leat_error *err)
 {
     leat__chain chain;
@@ -76,7 +77,7 @@ static int check_images(const leat_check_opts *c, leat__saved *mark, leat_error 
     return leat__saved_store(mark, NULL, 0, err);
 }
 
-/* How an input without columns is checked. */
+/* Returns the options for checking an input without columns. */
 static leat_check_opts check_of(deduping *d, uint32_t i)
 {
     const leat_dedup_images_opts *o = d->opts;
@@ -106,7 +107,7 @@ static int make_columns(deduping *d, uint32_t i, leat_error *err)
     return rc;
 }
 
-/* The path of an input's columns: itself when it already is such a pack. */
+/* Finds the path of an input's columns: the input itself when it is a pack of columns. */
 static int find_columns(deduping *d, uint32_t i, leat_error *err)
 {
     const leat_dedup_images_opts *o = d->opts;
@@ -136,7 +137,7 @@ static int open_columns(deduping *d, leat_error *err)
     return 0;
 }
 
-/* Adds the images of an input to *rows. */
+/* Adds the number of images of an input to *rows. */
 static int count_images(deduping *d, uint32_t i, uint64_t *rows, leat_error *err)
 {
     leat__image_columns c;
@@ -152,7 +153,7 @@ static int count_images(deduping *d, uint32_t i, uint64_t *rows, leat_error *err
     return 0;
 }
 
-/* The memory that is enough to check the inputs without columns. */
+/* Returns an amount of memory that is enough to check the inputs without columns. */
 static uint64_t enough_to_check(deduping *d)
 {
     uint64_t most = 0;
@@ -165,7 +166,8 @@ static uint64_t enough_to_check(deduping *d)
     return most;
 }
 
-/* Refuses memory that is not enough for the search before images are checked, which may take long. */
+/* Fails when the memory is not enough for the search. Called before images are checked, which may
+ * take long. */
 static int refuse_memory(deduping *d, leat_error *err)
 {
     const leat_dedup_images_opts *o = d->opts;
@@ -210,7 +212,7 @@ static int number_clusters(deduping *d, leat_error *err)
                 *best = (uint32_t)i;
         }
     }
-    for (uint32_t i = 0; i < d->rows.count; i++) { /* in the order of their first rows */
+    for (uint32_t i = 0; i < d->rows.count; i++) { /* numbers clusters in the order of their first rows */
         if (d->best[i] == LEAT__DEDUP_NONE) continue;
         uint32_t *number = &d->cluster[d->kept[i]];
         if (*number == LEAT__DEDUP_NONE) *number = (uint32_t)d->stats->clusters++;
@@ -232,8 +234,8 @@ static void describe_pack(leat__json *j, const char *fingerprint, uint64_t sampl
     leat__json_end(j);
 }
 
-/* Adds the packs whose images an input has: itself, or those that its columns were made from. False when it
- * is another source. */
+/* Adds the packs with the images of an input: the input itself, or the packs that its columns were
+ * made from. Returns false for other sources. */
 static bool describe_input(leat__json *j, const char *input)
 {
     leat_pack *pack = NULL;
@@ -258,8 +260,8 @@ static bool describe_input(leat__json *j, const char *input)
     return !is_columns || sum == info.samples;
 }
 
-/* {"kind":"leat dedup images 1","packs":[{"fingerprint":…,"samples":…}]}: the rows of these packs follow each
- * other. Without "packs" when an input is not a pack. */
+/* Writes {"kind":"leat dedup images 1","packs":[{"fingerprint":…,"samples":…}]}; rows follow the
+ * order of these packs. Omits "packs" when an input is not a pack. */
 static int make_provenance(const deduping *d, leat__buf *out, leat_error *err)
 {
     leat__json j;
@@ -321,7 +323,7 @@ static int write_row(deduping *d, uint32_t at, const char *key, size_t size, lea
     return leat_packer_append(d->packer, &s, err);
 }
 
-/* Writes the rows of a pack; `key` has room for the longest one. */
+/* Writes the rows of a pack; `key` has room for the longest key. */
 static int write_pack(deduping *d, uint32_t number, leat_pack *pack, char *key, leat_error *err)
 {
     const uint32_t first = d->rows.first[number], count = d->rows.first[number + 1] - first;
@@ -411,7 +413,7 @@ static int write_csv(deduping *d, leat_error *err)
 
 /* ---- the run ---- */
 
-/* The memory that is given, or half of what is available. */
+/* Returns the given memory, or half of the available one. */
 static int find_memory(uint64_t given, uint64_t *memory, leat_error *err)
 {
     leat_budget *budget = NULL;
@@ -432,7 +434,7 @@ static int name_spill(deduping *d, leat_error *err)
     return 0;
 }
 
-/* A hash of everything that the pairs depend on. */
+/* Hashes everything that the pairs depend on. */
 static int make_key(deduping *d, leat_error *err)
 {
     const leat_dedup_images_opts *o = d->opts;
@@ -441,7 +443,7 @@ static int make_key(deduping *d, leat_error *err)
                                 o->orientations,
                                 o->windows != 0,
                                 o->across ? 2 : 0 /* 1 was a search in one direction */,
-                                1 /* since images with covered parts are similar */};
+                                1 /* 1 since images with covered parts count as similar */};
     const double limits[] = {o->threshold, o->probable};
     leat__hasher *h = leat__hasher_open(0);
     int rc = 0;
@@ -483,7 +485,7 @@ static int search(deduping *d, leat_error *err)
     int rc = leat__dedup_search_run(&s, err);
     d->stats->candidates = s.candidates;
     d->stats->resumed = s.from;
-    leat__dedup_entries_reset(&d->rows.entry); /* writing needs memory, too */
+    leat__dedup_entries_reset(&d->rows.entry); /* frees memory for writing */
     return rc == 0 ? leat__dedup_order_restore(&d->rows, &d->pairs, d->order, err) : rc;
 }
 
@@ -526,7 +528,7 @@ static int run(deduping *d, leat_error *err)
     LEAT_TRY(search(d, err));
     LEAT_TRY(number_clusters(d, err));
     LEAT_TRY(write_rows(d, err));
-    LEAT_TRY(write_csv(d, err)); /* sorts the pairs in another way */
+    LEAT_TRY(write_csv(d, err)); /* last: sorts the pairs in another order */
     leat_packer_stats ps;
     LEAT_TRY(leat_packer_finish(d->packer, &ps, err));
     return leat__saved_drop(&d->saved, err);
@@ -563,7 +565,8 @@ static void tear_down(deduping *d, int rc)
     leat__free(d->cluster);
 }
 
-/* True when a run was killed before it gave its result a name; it may have named the list already. */
+/* Sets *unfinished when a run was killed before it gave its result a name; its CSV file may already
+ * be named. */
 static int is_unfinished(const char *output, bool *unfinished, leat_error *err)
 {
     bool state = false, there = false;

@@ -17,13 +17,13 @@
 
 #define IO_DEPTH 4
 #define SHELF 64
-#define PORTION_BYTES (2u << 20) /* of a task, before and after its images are processed */
+#define PORTION_BYTES (2u << 20) /* upper bound for a task, before and after its images are processed */
 #define SCRATCH_BYTES (2u << 20)
 
 typedef struct flow_run {
     leat__image_pass *pass;
     leat__source *source;
-    uint32_t field; /* of the images */
+    uint32_t field; /* field of the images */
     leat__decode_limits limits;
     leat__encode_plan plan; /* only to estimate the memory of an image */
     leat__tile_tables **tables;
@@ -93,7 +93,7 @@ static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
     return 0;
 }
 
-/* Any failure except out of memory concerns only the record. */
+/* Failures other than out of memory concern only the record. */
 static int settle(leat__record *r, int rc, const leat_error *why, leat_error *err)
 {
     if (rc == LEAT_ENOMEM && err) *err = *why;
@@ -191,7 +191,7 @@ static int stage_look(void *cookie, void *ctx, leat_task *task, leat_error *err)
     return 0;
 }
 
-/* Handles a record with a large image, alone. */
+/* Processes a record with a large image alone. */
 static int look_alone(flow_run *f, leat__records *run, leat__record *r, leat__image_facts *facts,
                       leat_error *err)
 {
@@ -263,7 +263,7 @@ static int add_stages(flow_run *f, leat_error *err)
     return leat_flow_add(f->flow, &look, err);
 }
 
-/* Images are only decoded. */
+/* Returns a plan for images that are only decoded. */
 static leat__encode_plan plan_of(const leat_ingest_opts *opts)
 {
     return (leat__encode_plan){.images = LEAT_IMAGES_KEEP, .limits = {.max_pixels = opts->max_pixels}};

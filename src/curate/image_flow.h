@@ -16,7 +16,8 @@
 typedef struct leat__image_pass {
     const leat_ingest_opts *opts; /* sources, threads, memory, limits, log */
     leat__source *source;         /* open */
-    /* On the caller's thread, in the order of the source; `chain` is that of all records up to this one. */
+    /* Called on the caller's thread, in the order of the source. `chain` covers all records up to
+     * this one. */
     int (*take)(void *cookie, const char *key, size_t key_size, const leat__image_facts *facts,
                 uint64_t chain, leat_error *err);
     int (*tell)(void *cookie, uint64_t done, uint64_t total); /* non-zero stops; may be NULL */
@@ -27,7 +28,7 @@ typedef struct leat__image_pass {
 } leat__image_pass;
 
 int leat__image_flow_run(leat__image_pass *pass, leat_error *err) LEAT_MUST_CHECK;
-/* The memory that is enough for a pass over these sources. */
+/* Returns an amount of memory that is enough for a pass over these sources. */
 uint64_t leat__image_flow_enough(const leat_ingest_opts *opts);
 
 #endif

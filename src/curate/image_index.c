@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See image_index.h. All computation is on int8 with int32 sums, so the result does not depend on
- * the order.
+ * See image_index.h. All computation is on int8 with int32 sums, so the result does not depend on the
+ * order of summation.
  */
 #include "curate/image_index.h"
 
@@ -15,25 +15,25 @@
 #include "probe/cpu.h"
 
 #define DIM LEAT__COARSE_BYTES
-#define ROUNDS 8          /* of k-means */
-#define TRAIN_PER_LIST 32 /* descriptors used to find the centres */
+#define ROUNDS 8          /* rounds of k-means */
+#define TRAIN_PER_LIST 32 /* descriptors per list used to find the centres */
 #define PROBES_LEAST 8
 #define CENTRE_LENGTH 220.0f
 #define GROUP LEAT__ALIGN_GROUP
-#define CHUNK 256  /* products at a time */
-#define SAMPLED 8  /* one of this many centres tells about the others */
-#define PIECE 4096 /* descriptors between two looks at `stop` */
+#define CHUNK 256  /* products computed at a time */
+#define SAMPLED 8  /* one of this many centres is sampled to estimate the least product */
+#define PIECE 4096 /* descriptors between two calls of `stop` */
 
 struct leat__image_index {
     uint32_t count, room, lists;
-    uint32_t from, to; /* lists that are not empty are among these */
-    uint8_t *codes;    /* list by list, in groups; each list begins with a separate group */
-    float *scale;      /* 1 / length of each */
-    uint32_t *entry;   /* number of each */
-    uint32_t *begin;   /* place of each list's first code, and one past its last */
+    uint32_t from, to; /* range that contains all non-empty lists */
+    uint8_t *codes;    /* list by list, in groups; each list starts a new group */
+    float *scale;      /* 1 / length of each code */
+    uint32_t *entry;   /* number of each code */
+    uint32_t *begin;   /* position of each list's first code, and one past its last */
     uint32_t *end;
     int8_t *centres;
-    uint8_t *groups; /* of centres */
+    uint8_t *groups; /* centres, in groups */
     const leat__align_dsp *dsp;
 };
 
@@ -51,7 +51,7 @@ static size_t rounded(size_t count)
     return (count + GROUP - 1) / GROUP * GROUP;
 }
 
-/* Puts a code at a place of groups. */
+/* Stores a code at position `at` of the groups. */
 static void put_code(uint8_t *groups, size_t at, const int8_t *code)
 {
     uint8_t *to = groups + at / GROUP * GROUP * DIM + at % GROUP * 4;
@@ -83,7 +83,7 @@ static uint32_t nearest(const leat__image_index *x, const int8_t *code)
     for (uint32_t l = 0; l < x->lists; l += CHUNK) {
         const uint32_t n = LEAT_MIN(x->lists - l, CHUNK);
         x->dsp->group_products(code, x->groups + (size_t)l * DIM, rounded(n) / GROUP, product);
-        int32_t top = INT32_MIN; /* without a branch, so that compilers use vectors */
+        int32_t top = INT32_MIN; /* branch-free, so that compilers vectorise it */
         for (uint32_t i = 0; i < n; i++) top = LEAT_MAX(top, product[i]);
         if (top <= most) continue;
         most = top;
@@ -92,8 +92,7 @@ static uint32_t nearest(const leat__image_index *x, const int8_t *code)
     return best;
 }
 
-/* Turns the sums of the members into centres of the usual length; an empty list keeps its
- * centre. */
+/* Turns the sums of the members into centres of standard length; an empty list keeps its centre. */
 static void move_centres(leat__image_index *x, const int32_t *sums)
 {
     for (uint32_t l = 0; l < x->lists; l++) {
@@ -143,7 +142,7 @@ static void assign_some(void *cookie, uint32_t member, uint32_t members)
     leat__image_index_assign(p->x, p->codes + (size_t)from * DIM, to - from, p->list + from);
 }
 
-/* Assign, by all threads of `work`. */
+/* Assigns codes to lists with all threads of `work`. */
 static int assign(const leat__image_index *x, const int8_t *codes, uint32_t n, uint32_t *list,
                   const leat__index_work *work, leat_error *err)
 {
@@ -157,7 +156,7 @@ static int assign(const leat__image_index *x, const int8_t *codes, uint32_t n, u
     return 0;
 }
 
-/* K-means on the sample; `list` and `sums` are room for it. */
+/* Runs k-means on the sample; `list` and `sums` are scratch memory. */
 static int find_centres(leat__image_index *x, const int8_t *sample, uint32_t train, uint32_t *list,
                         int32_t *sums, const leat__index_work *work, leat_error *err)
 {
@@ -244,7 +243,7 @@ int leat__image_index_fill(leat__image_index *x, const leat__index_part *part, l
     return 0;
 }
 
-/* Copies the sample of the centres out of all descriptors. */
+/* Copies the training sample out of all descriptors. */
 static int8_t *take_sample(const int8_t *codes, uint32_t count)
 {
     const uint32_t train = leat__image_index_sample(count);
@@ -296,7 +295,7 @@ static bool is_nearer(leat__near a, leat__near b)
     return a.distance != b.distance ? a.distance < b.distance : a.entry < b.entry;
 }
 
-/* Keeps the nearest `room`: a heap with the furthest on top. */
+/* Restores the heap of the nearest `room` entries, which has the furthest on top. */
 static void sink(leat__near *heap, uint32_t n, uint32_t at)
 {
     for (;;) {
@@ -334,7 +333,7 @@ static int by_distance(const void *a, const void *b)
     return is_nearer(*(const leat__near *)a, *(const leat__near *)b) ? -1 : 1;
 }
 
-/* The number that comes at place `rank` when the highest is first: quickselect. */
+/* Returns the product at place `rank` when sorted from high to low (quickselect). */
 static int32_t select_product(int32_t *products, uint32_t count, uint32_t rank)
 {
     uint32_t low = 0, high = count - 1;
@@ -355,8 +354,8 @@ static int32_t select_product(int32_t *products, uint32_t count, uint32_t rank)
     return products[rank];
 }
 
-/* The product of the query with the centre of the last list to be searched. A sample tells about how large
- * it is; mostly it is then found among a few. */
+/* Returns the product of the query with the centre of the last list to search. A sample bounds it, so
+ * that it can usually be selected among a few. */
 static int32_t least_product(const int32_t *products, int32_t *room, uint32_t lists, uint32_t probes)
 {
     const uint32_t count = lists / SAMPLED, rank = probes / SAMPLED * 3 / 2 + 4;
@@ -375,8 +374,8 @@ static int32_t least_product(const int32_t *products, int32_t *room, uint32_t li
     return select_product(room, lists, probes - 1);
 }
 
-/* The first of the entries from `from` to `to` that is not below `before`: they ascend in a list, and evenly
- * enough that a guess is near. A search from the middle would wait for memory several times per list. */
+/* Returns the first of entries [from, to) that is not below `before`. Entries ascend evenly enough in
+ * a list for interpolation; a binary search would miss the cache several times per list. */
 static uint32_t end_before(const leat__image_index *x, uint32_t from, uint32_t to, uint32_t before)
 {
     if (from == to || x->entry[to - 1] < before) return to;
@@ -408,7 +407,7 @@ void leat__near_sort(leat__near *near, uint32_t n)
 
 #define WORDS (LEAT__NEAR_QUERIES / 64)
 
-/* Room of a scan: the lists that queries search, a bit for each query, and products with the centres. */
+/* Scratch memory of a scan: for each list a bit per query that searches it, and products with the centres. */
 typedef struct scanning {
     uint64_t *wanted[WORDS];
     int32_t *product, *order;
@@ -432,8 +431,8 @@ static scanning *divide_scratch(const leat__image_index *x, void *scratch)
     return s;
 }
 
-/* Computes the products with the centres of the part's lists. For the first part with all centres, which
- * tells what the least product is. */
+/* Computes the products with the centres of the part's lists. For the first part it uses all centres,
+ * which give the least product. */
 static void choose_lists(const leat__image_index *x, const int8_t *q, float share, leat__near_heap *heap,
                          scanning *s)
 {
@@ -449,13 +448,13 @@ static void choose_lists(const leat__image_index *x, const int8_t *q, float shar
     heap->begun = true;
 }
 
-/* Adds those of `n` codes from `at` on that are nearer than `limit`, without those before `first`. */
+/* Adds those of `n` codes from `at` on that are nearer than `limit`, except those before `first`. */
 static void take_near(const leat__image_index *x, uint32_t at, const int32_t *product, uint32_t n, float own,
                       float limit, uint32_t first, leat__near_heap *heap)
 {
     float distance[CHUNK];
     uint32_t near[CHUNK];
-    if (heap->count == heap->room) /* equal ones count as well: their numbers decide */
+    if (heap->count == heap->room) /* equal distances also count: the number decides */
         limit = LEAT_MIN(limit, nextafterf(heap->near[0].distance, INFINITY));
     const size_t found = x->dsp->nearer(product, x->scale + at, n, own, limit, near, distance);
     for (size_t i = 0; i < found; i++)
@@ -463,7 +462,7 @@ static void take_near(const leat__image_index *x, uint32_t at, const int32_t *pr
             keep(heap, (leat__near){x->entry[at + near[i]], distance[near[i]], LEAT__NEAR_NEW, 0});
 }
 
-/* Searches the places [first, end) of a list. Products are made for whole groups. */
+/* Searches positions [first, end) of a list. Products are computed for whole groups. */
 static void scan_places(const leat__image_index *x, uint32_t first, uint32_t end, float limit,
                         const int8_t *code, float own, leat__near_heap *heap)
 {

@@ -12,7 +12,7 @@
 #include "base/str.h"
 
 #define OUTLIER 3.0    /* interquartile ranges */
-#define SIZE_RATIO 2.0 /* minimum ratio of an odd size to the median */
+#define SIZE_RATIO 2.0 /* least ratio of an odd size to the median */
 
 const char *const leat__verdict_names[LEAT__VERDICTS] = {"ok",           "truncated",  "damaged",
                                                          "not_an_image", "unreadable", "absent"};
@@ -92,7 +92,7 @@ static bool beyond(const leat__issue_kind *k, double limit, double score)
     return k->side < 0 ? score < limit : score > limit;
 }
 
-/* Removes scores that an image does not have (NaN). Returns how many are left. */
+/* Removes missing scores (NaN). Returns the number of those left. */
 static size_t drop_missing(double *scores, size_t count)
 {
     size_t n = 0;

@@ -33,8 +33,8 @@ typedef enum leat__issue {
     LEAT__ISSUE_NOT_IMAGE,
     LEAT__ISSUE_UNREADABLE,
     LEAT__ISSUE_ABSENT,
-    LEAT__ISSUE_EXTENSION, /* the extension names another format */
-    LEAT__ISSUE_SCORED,    /* first of those with a score */
+    LEAT__ISSUE_EXTENSION, /* the extension is that of another format */
+    LEAT__ISSUE_SCORED,    /* first issue with a score */
     LEAT__ISSUE_DARK = LEAT__ISSUE_SCORED,
     LEAT__ISSUE_BRIGHT,
     LEAT__ISSUE_LOW_CONTRAST,
@@ -54,22 +54,22 @@ typedef enum leat__issue {
 typedef struct leat__issue_kind {
     const char *name, *help;
     leat__look score;
-    int side; /* -1: smaller than the limit, 1: larger; 0: no score */
+    int side; /* -1: below the limit, 1: above it, 0: no score */
     double sure, never;
 } leat__issue_kind;
 extern const leat__issue_kind leat__issue_kinds[LEAT__ISSUES];
 
 typedef struct leat__issue_limits {
     double limit[LEAT__ISSUES];
-    bool off[LEAT__ISSUES]; /* by the user, or because most images have it */
+    bool off[LEAT__ISSUES]; /* by the user, or because most images would have it */
     bool set[LEAT__ISSUES]; /* by the user */
 } leat__issue_limits;
 
 /* Parses "dark=40,grey=off". LEAT_EINVAL names the error. */
 int leat__issue_limits_parse(leat__issue_limits *l, const char *text, leat_error *err) LEAT_MUST_CHECK;
-/* Adapts the limit of one issue to the scores of all images, which are sorted here. NaN: no score. */
+/* Adapts the limit of one issue to the scores of all images, which it sorts. NaN: no score. */
 void leat__issue_limits_adapt(leat__issue_limits *l, leat__issue issue, double *scores, size_t count);
-/* The scored issues of one image as bits. */
+/* Returns the scored issues of one image as bits. */
 uint64_t leat__issue_bits(const leat__issue_limits *l, const double score[LEAT__LOOKS]);
 
 #endif

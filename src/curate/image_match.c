@@ -18,31 +18,31 @@
 
 #define SIDE LEAT__THUMB_SIDE
 #define COARSE LEAT__ALIGN_COARSE
-#define STEPS 8               /* of the refinement, at most */
-#define OVERLAP_LEAST 300     /* pixels */
+#define STEPS 8               /* most steps of the refinement */
+#define OVERLAP_LEAST 300     /* least overlap, in pixels */
 #define GRADIENT_FLOOR 200.0f /* noise of a thumbnail without edges */
 #define ENOUGH 0.75f          /* above this no other start is tried */
 #define PARAMS 8              /* six of the affine map, gain, offset */
 #define SLOW 0.95f            /* a step is slow if it leaves more than this share of the difference */
-#define HOPELESS 0.35f        /* similarity below which a slow step is the last one */
-#define HOPEFUL 0.35f         /* similarity from which borders and covered parts are looked for */
-#define FRAMED_LEAST 0.5f     /* similarity from which borders of both matter */
-#define PART 0.8f             /* scale below which one image is a part of the other with more detail, */
+#define HOPELESS 0.35f        /* similarity below which refinement stops after a slow step */
+#define HOPEFUL 0.35f         /* similarity from which borders and covered parts are searched */
+#define FRAMED_LEAST 0.5f     /* similarity from which borders of both images matter */
+#define PART 0.8f             /* scale below which one image counts as a more detailed part of the other, */
 #define PART_LEAST 0.64f      /* similarity from which that matters, */
-#define PART_COST 0.1f        /* and what is subtracted of the similarity with equal detail */
-#define CELLS 8               /* of a side: a covered part is a rectangle of cells */
-#define COVERED_MOST 16       /* cells: a quarter of the image */
+#define PART_COST 0.1f        /* and what is subtracted from the similarity at equal detail */
+#define CELLS 8               /* cells per side: a covered part is a rectangle of cells */
+#define COVERED_MOST 16       /* most covered cells: a quarter of the image */
 #define COVERED_LEAST 0.85f   /* similarity of the rest, */
-#define COVERED_COST 0.15f    /* of which this is subtracted */
-#define DETAIL_LEAST 0.5f     /* share of the detail of one image that is in the rest */
-#define PLAIN_LEVELS 8        /* of luma that count as one colour, */
-#define PLAIN_PART 4          /* and the part of two images, a quarter, where both have theirs */
-#define BORDER_TOLERANCE 8    /* of a line of one colour */
-#define BORDER_MOST 12        /* lines, except of a mat */
-#define INSIDE_LEAST 6        /* lines inside of borders, */
-#define INSIDE_FULL 0.75f     /* the share of a side from which nothing is subtracted of the similarity, */
-#define INSIDE_COST 0.2f      /* and what is subtracted for a smaller one, times what is missing */
-#define FLOOR (LEAT__ALIGN_SCALE * LEAT__ALIGN_SCALE) /* noise of a shrunk pixel, squared */
+#define COVERED_COST 0.15f    /* from which this is subtracted */
+#define DETAIL_LEAST 0.5f     /* least share of the detail of one image in the rest */
+#define PLAIN_LEVELS 8        /* range of luma levels that counts as one colour, */
+#define PLAIN_PART 4          /* 1 / least share of pixels where both have their commonest colour */
+#define BORDER_TOLERANCE 8    /* in levels, for a line of one colour */
+#define BORDER_MOST 12        /* most lines of a border that is not a mat */
+#define INSIDE_LEAST 6        /* least lines inside of borders, */
+#define INSIDE_FULL 0.75f     /* the share of a side from which nothing is subtracted, */
+#define INSIDE_COST 0.2f      /* and what is subtracted for a smaller one, times the missing share */
+#define FLOOR (LEAT__ALIGN_SCALE * LEAT__ALIGN_SCALE) /* squared noise of a shrunk pixel */
 
 _Static_assert(SIDE == LEAT__ALIGN_SIDE, "thumbnails have the size that the kernels align");
 
@@ -70,7 +70,7 @@ static void make_shrinks(void)
     }
 }
 
-/* Lengths of all parts of shrunk[0], from sums above and left of each place. */
+/* Computes the lengths of all parts of shrunk[0], from integral images. */
 static void measure_places(leat__match_side *s)
 {
     int32_t sum[COARSE + 1][COARSE + 1] = {{0}}, squares[COARSE + 1][COARSE + 1] = {{0}};
@@ -104,7 +104,7 @@ static void turn(const uint8_t *thumb, unsigned orientation, uint8_t *to)
         }
 }
 
-/* From its luma. */
+/* Computes all other fields from luma. */
 static void prepare(leat__match_side *s)
 {
     const leat__align_dsp *dsp = leat__align_dsp_for(leat__cpu_flags());
@@ -130,10 +130,10 @@ void leat__match_side_make(leat__match_side *s, const uint8_t *thumb, unsigned o
 /* ---- the start ---- */
 
 typedef struct start {
-    float score, scale, left, top; /* shares of the side */
+    float score, scale, left, top; /* left, top: shares of the side */
 } start;
 
-/* The position of q inside d. */
+/* Finds the best position of q inside d. */
 static start find_start(const leat__align_dsp *dsp, const leat__match_side *q, const leat__match_side *d)
 {
     start best = {-2, 1, 0, 0};
@@ -155,8 +155,8 @@ static start find_start(const leat__align_dsp *dsp, const leat__match_side *q, c
 
 /* ---- refinement ---- */
 
-/* Normal equations of a step; the last column of `a` is the right side. The rows are the gradient x times 1,
- * x and y, the gradient y the same, gain, offset. */
+/* Sets up the normal equations of a step; the last column of `a` is the right side. The rows are the
+ * x gradient times 1, x and y, the y gradient likewise, gain, and offset. */
 static void arrange(const float *sum, double gain, double a[PARAMS][PARAMS + 1])
 {
     static const int square[3][3] = {{0, 1, 2}, {1, 3, 4}, {2, 4, 5}}; /* monomial of two factors */
@@ -201,7 +201,7 @@ static bool solve(double a[PARAMS][PARAMS + 1])
     return true;
 }
 
-/* Moves the map by one step. False: it cannot be improved, or there is too little overlap. */
+/* Moves the map by one step. Returns false when it cannot be improved or the overlap is too small. */
 static bool move(const leat__align_dsp *dsp, const leat__align_probes *probes, float limit,
                  leat__align_map *m, double *moved)
 {
@@ -219,8 +219,9 @@ static bool move(const leat__align_dsp *dsp, const leat__align_probes *probes, f
     return true;
 }
 
-/* Refines the map, and returns the similarity; -1 without enough overlap. Most pairs are not duplicates:
- * they show when steps no longer help and the gradients differ, mostly after three of them. */
+/* Refines the map and returns the similarity; -1 when the overlap is too small. Most pairs are not
+ * duplicates: it stops, usually after three steps, when steps no longer help and the gradients
+ * differ. */
 static float refine(const leat__align_dsp *dsp, const leat__align_image *q, const leat__align_image *d,
                     leat__align_map *m)
 {
@@ -246,7 +247,7 @@ static float refine(const leat__align_dsp *dsp, const leat__align_image *q, cons
 
 /* ---- covered parts ---- */
 
-/* Sums of gradients of cells; as integral images, sums of all cells above and left of a place. */
+/* Sums of gradients per cell, as integral images: sums of all cells above and left of a position. */
 typedef struct cell_sums {
     float of[3][CELLS + 1][CELLS + 1]; /* absolute gradients of d and of q, products of both */
 } cell_sums;
@@ -277,7 +278,7 @@ static void sum_cells(const leat__align_image *q, const leat__align_probes *p, c
                 s->of[k][y][x] += s->of[k][y - 1][x] + s->of[k][y][x - 1] - s->of[k][y - 1][x - 1];
 }
 
-/* The similarity of what is outside of a rectangle of cells; -1 where that has little detail of both. */
+/* Returns the similarity outside of a rectangle of cells; -1 when little detail of both is left there. */
 static float similarity_outside(const cell_sums *s, int top, int bottom, int left, int right)
 {
     float sum[3];
@@ -289,8 +290,8 @@ static float similarity_outside(const cell_sums *s, int top, int bottom, int lef
     return sum[2] / sqrtf((sum[0] + GRADIENT_FLOOR) * (sum[1] + GRADIENT_FLOOR));
 }
 
-/* The similarity when a part of one image is covered, by a caption, a logo or text for example: that of the
- * rest, without the rectangle that leaves the most. */
+/* Returns the similarity when part of one image is covered, for example by a caption or a logo. It is
+ * the best similarity of the rest without one rectangle. */
 static float match_uncovered(const leat__align_dsp *dsp, const leat__match_side *q, const leat__match_side *d,
                              const leat__align_map *m)
 {
@@ -312,7 +313,7 @@ static float match_uncovered(const leat__align_dsp *dsp, const leat__match_side 
 
 /* ---- crops ---- */
 
-/* Averages of each pixel and its neighbours, weighted 1 2 1 each way. */
+/* Averages each pixel with its neighbours, weighted 1 2 1 in both directions. */
 static void soften(const uint8_t *luma, uint8_t *to)
 {
     for (int y = 0; y < SIDE; y++)
@@ -327,7 +328,8 @@ static void soften(const uint8_t *luma, uint8_t *to)
         }
 }
 
-/* The similarity of q, a part of d: d has fewer pixels of it, hence less detail. */
+/* Returns the similarity when q is a part of d. It softens q, because d has fewer pixels of that part
+ * and so less detail. */
 static float match_part(const leat__align_dsp *dsp, const leat__match_side *q, const leat__match_side *d,
                         const leat__align_map *m)
 {
@@ -382,7 +384,7 @@ static const uint8_t *edge_line(const uint8_t *luma, int edge)
     return luma + (edge % 2 ? (SIDE - 1) * (edge < 2 ? SIDE : 1) : 0);
 }
 
-/* Pixels of a part of a line that do not have the colour of the border. */
+/* Counts the pixels of a part of a line that do not have the border's colour. */
 static int other_pixels(const uint8_t *line, int along, int from, int to, int colour)
 {
     int n = 0;
@@ -390,7 +392,7 @@ static int other_pixels(const uint8_t *line, int along, int from, int to, int co
     return n;
 }
 
-/* Number of lines of one colour from an edge on: 0 top, 1 bottom, 2 left, 3 right. */
+/* Returns the number of lines of one colour at an edge: 0 top, 1 bottom, 2 left, 3 right. */
 static int plain_lines(const uint8_t *luma, int edge)
 {
     const int along = edge < 2 ? 1 : SIDE, step = edge_step(edge);
@@ -400,9 +402,9 @@ static int plain_lines(const uint8_t *luma, int edge)
     return n;
 }
 
-/* Finds borders of one colour: lines from each edge on, as in plain_lines. Most of the line after them has
- * other colours, or it is a plain background. The line between has a part of both. A mat, which is all around
- * the picture, may have any width. False: there are none. */
+/* Finds borders: lines of one colour at each edge, as in plain_lines. Most of the line after a border
+ * must have other colours, otherwise it is a plain background. The line between may have both. A mat,
+ * which surrounds the picture, may have any width. Returns false when there are none. */
 static bool find_borders(const uint8_t *luma, int n[4])
 {
     int plain[4], wide = 0;
@@ -421,7 +423,7 @@ static bool find_borders(const uint8_t *luma, int n[4])
     return wide > 0 && n[0] + n[1] <= SIDE - INSIDE_LEAST && n[2] + n[3] <= SIDE - INSIDE_LEAST;
 }
 
-/* The first of PLAIN_LEVELS levels that the most pixels have. */
+/* Returns the first of the PLAIN_LEVELS adjacent levels that most pixels have. */
 static int common_level(const uint8_t *luma)
 {
     int count[256] = {0}, near = 0, most = 0, found = 0;
@@ -435,7 +437,7 @@ static int common_level(const uint8_t *luma)
     return found;
 }
 
-/* True when both have borders at all edges, as wide as those of the other. */
+/* True when both have borders at all four edges, and of the same width. */
 static bool share_frame(const uint8_t *a, const uint8_t *b)
 {
     int n[4], m[4];
@@ -455,8 +457,8 @@ bool leat__match_share_plain(const uint8_t *a, const uint8_t *b)
     return n >= SIDE * SIDE / PLAIN_PART;
 }
 
-/* Stretches what is inside of the borders to a side. Returns what is subtracted of its similarity, as few
- * pixels are similar more often than many; -1 without borders. */
+/* Stretches the area inside the borders to a full side. Returns what to subtract from its similarity,
+ * because few pixels are similar more often than many; -1 without borders. */
 static float make_inside(const leat__match_side *from, leat__match_side *to)
 {
     int n[4];

@@ -10,31 +10,35 @@
 #include "dsp/align.h"
 
 #define LEAT__MATCH_SCALES 7   /* 16/16 to 10/16 of the side */
-#define LEAT__MATCH_PLACES 140 /* of all scales: 1 + 4 + 9 ... + 49 */
+#define LEAT__MATCH_PLACES 140 /* positions at all scales: 1 + 4 + 9 ... + 49 */
 
 /* A thumbnail, prepared for comparison. */
 typedef struct leat__match_side {
-    uint8_t luma[LEAT__THUMB_SIDE * LEAT__THUMB_SIDE + 1]; /* turned; kernels read one more */
+    uint8_t luma[LEAT__THUMB_SIDE * LEAT__THUMB_SIDE + 1]; /* turned; kernels read one byte more */
     leat__align_image image;
-    /* Shrunk to 16 x 16, 15 x 15 ..., x 8, less their means; rows of 16, and room to read on. */
+    /* Shrunk to 16 x 16, 15 x 15, … pixels, minus their means. Rows have 16 entries, plus padding for
+     * kernels. */
     int16_t shrunk[LEAT__MATCH_SCALES][LEAT__ALIGN_COARSE * LEAT__ALIGN_COARSE + LEAT__ALIGN_COARSE];
     float by[LEAT__MATCH_SCALES];       /* 1 / length of each */
-    float by_place[LEAT__MATCH_PLACES]; /* the same for the parts of shrunk[0] that the others slide over */
+    float by_place[LEAT__MATCH_PLACES]; /* the same for the parts of shrunk[0] that others slide over */
 } leat__match_side;
 
-/* `orientation` as in image_sign.h: the thumbnail is turned first. */
+/* Prepares a thumbnail after turning it to `orientation` (see image_sign.h). */
 void leat__match_side_make(leat__match_side *side, const uint8_t *thumb, unsigned orientation);
 
-/* Both have the same frame, or a quarter of both or more is plain at the same places, as in a mat: their
- * descriptors are similar then, whatever else they show. Both have the same orientation. */
+/* True when both have the same frame, or when at least a quarter of both is plain at the same places,
+ * as in a mat. Their descriptors are then similar whatever else they show. Both must have the same
+ * orientation. */
 bool leat__match_share_plain(const uint8_t *a, const uint8_t *b);
 
-/* -1 to 1: correlation of gradients in the best alignment found. Where both have borders of one colour, at
- * most that of what is inside: two frames are similar whatever they show. Where one has, the inside is
- * compared with the whole other image, too. A small inside has a cost of up to 0.12. A rectangle of up to a
- * quarter of the image may be covered: when the rest has 0.85 or more, and half of the detail of one image,
- * that less 0.15. `parts`: also when one image is a large crop of the other; details of the crop that the
- * other does not have are then removed first, at a cost of 0.1. */
+/* Returns the similarity, -1 to 1: the correlation of gradients in the best alignment found.
+ * Borders of one colour: if both have them, the similarity is at most that of the inside, since two
+ * frames are similar whatever they show. If one has them, its inside is also compared with the whole
+ * other image. A small inside costs up to 0.12.
+ * Covered parts: a rectangle of up to a quarter of the image may be covered. The result is then the
+ * similarity of the rest less 0.15, if the rest has 0.85 or more, and half of the detail of one image.
+ * `parts`: also finds that one image is a large crop of the other. Detail of the crop that the other
+ * lacks is removed first, at a cost of 0.1. */
 float leat__match(const leat__match_side *a, const leat__match_side *b, bool parts);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The order of the packs in a search across them. The index is approximate, and equal distances are
- * ordered by row: packs in another order would give other pairs. So the search takes them in the order
- * of their fingerprints, and the result is renumbered. See image_dedup.h.
+ * The order of the packs in a search across them. The index is approximate and orders equal
+ * distances by row, so packs in another order would give other pairs. The search therefore takes the
+ * packs in the order of their fingerprints, and the result is renumbered. See image_dedup.h.
  */
 #include <stdlib.h>
 
@@ -43,7 +43,7 @@ int leat__dedup_order_find(const char *const *columns, uint32_t count, uint32_t 
 typedef struct renumbering {
     leat__dedup_rows *rows;
     const uint32_t *order;
-    const uint32_t *first; /* row of each pack in the order given, and the end */
+    const uint32_t *first; /* first row of each pack in the order given, and the end */
 } renumbering;
 
 static uint32_t place_of(const renumbering *x, uint32_t row, uint32_t pack)
@@ -51,8 +51,8 @@ static uint32_t place_of(const renumbering *x, uint32_t row, uint32_t pack)
     return x->first[x->order[pack]] + row - x->rows->first[pack];
 }
 
-/* Moves each row to its place, along the cycles of the permutation: in place, as rows may fill the memory. */
-#define MOVED (UINT32_C(1) << 31) /* in `pack` */
+/* Moves each row to its place along the cycles of the permutation. In place, as rows may fill the memory. */
+#define MOVED (UINT32_C(1) << 31) /* a bit of `pack` */
 static void move_rows(const renumbering *x)
 {
     leat__dedup_row *row = x->rows->row;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rows of all packs and their descriptors, in memory (about 290 bytes an image) or, when that does not
- * fit, in a file. See image_dedup.h.
+ * The rows of all packs and their descriptors, in memory (about 290 bytes per image) or, when they do
+ * not fit, in a file. See image_dedup.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 #include "base/str.h"
 #include "curate/image_dedup.h"
 
-#define WINDOWS 3 /* each way */
+#define WINDOWS 3 /* windows in each direction */
 #define WINDOW_SIDE 0.75f
 #define SPILL_BUFFER (256u << 10)
-#define STOP_EVERY 1024 /* rows read between two looks at `stop` */
+#define STOP_EVERY 1024 /* rows read between two calls of `stop` */
 
 int leat__image_pairs_add(leat__image_pairs *p, const leat__image_pair *pair, leat_error *err)
 {
@@ -35,7 +35,7 @@ leat__image_pair leat__image_pair_of(uint32_t row, uint32_t other, unsigned orie
     if (other > row) {
         pair.a = row;
         pair.b = other;
-        if (orientation == 5 || orientation == 6) orientation ^= 3; /* quarter turns: the other way */
+        if (orientation == 5 || orientation == 6) orientation ^= 3; /* inverse of a quarter turn */
     }
     pair.orientation = (uint8_t)orientation;
     return pair;

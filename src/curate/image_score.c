@@ -33,7 +33,8 @@ static void make_tables(void)
         }
 }
 
-/* IJG's table for a quality: its distance from `quant` or, without it, the sum of its numbers. */
+/* Builds IJG's table for a quality. Returns its distance from `quant` or, if that is NULL, the sum of
+ * its numbers. */
 static int32_t compare_tables(const uint8_t standard[64], int32_t quality, const uint16_t *quant)
 {
     const int32_t scale = quality < 50 ? 5000 / quality : 200 - 2 * quality;
@@ -45,7 +46,8 @@ static int32_t compare_tables(const uint8_t standard[64], int32_t quality, const
     return sum;
 }
 
-/* The quality setting of an encoder with IJG's tables, 1 to 100; the nearest for other tables. */
+/* Returns the quality setting, 1 to 100, of an encoder with IJG's tables; the nearest one for other
+ * tables. */
 static int jpeg_quality(const uint16_t quant[64])
 {
     static const uint8_t standard[64] = {
@@ -54,8 +56,7 @@ static int jpeg_quality(const uint16_t quant[64])
         81, 104, 113, 92, 49, 64, 78, 87, 103, 121, 120, 101, 72, 92, 95, 98,  112, 100, 103, 99};
     int32_t sum = 0, low = 1, high = 100;
     for (int i = 0; i < 64; i++) sum += quant[i];
-    while (low < high) { /* sums of tables fall as the quality rises: find the lowest one that
-                          * is not above */
+    while (low < high) { /* sums fall as quality rises: find the lowest quality that is not above */
         const int32_t middle = (low + high) / 2;
         if (compare_tables(standard, middle, NULL) > sum) low = middle + 1;
         else high = middle;
@@ -65,7 +66,7 @@ static int jpeg_quality(const uint16_t quant[64])
                : low;
 }
 
-/* How many samples have each value. Several tables, so that equal neighbours do not stall. */
+/* Counts the samples with each value. Uses several tables, so that equal neighbours do not stall. */
 static void count_values(const leat__small_plane *p, uint32_t total[256])
 {
     uint32_t bins[4][256] = {{0}};
@@ -81,7 +82,7 @@ static void count_values(const leat__small_plane *p, uint32_t total[256])
     for (int i = 0; i < 256; i++) total[i] = bins[0][i] + bins[1][i] + bins[2][i] + bins[3][i];
 }
 
-/* share x log2(share) of counts from n samples. Small counts are common and come back. */
+/* Caches share x log2(share) of counts from n samples, since small counts are frequent. */
 typedef struct information {
     double n, known[64]; /* 0: not computed yet */
 } information;
@@ -95,7 +96,7 @@ static double information_of(information *f, uint32_t count)
     return bits;
 }
 
-/* Mean, percentiles, entropy. Returns the variance of the samples. */
+/* Computes mean, percentiles and entropy. Returns the variance of the samples. */
 static double score_histogram(const leat__small_plane *p, double score[LEAT__LOOKS])
 {
     static const struct {
@@ -126,8 +127,8 @@ static double score_histogram(const leat__small_plane *p, double score[LEAT__LOO
     return squares / n - sum / n * (sum / n);
 }
 
-/* Variance of the detail finer than the samples, and of the Laplacian of the pixels. `per`:
- * samples per block and side; their frequencies are already in the samples. */
+/* Returns the variance of the detail finer than the samples, and scores that of the Laplacian of the
+ * pixels. `per`: samples per block side; their frequencies are already in the samples. */
 static double score_energy(const leat__image_small *s, uint32_t per, double score[LEAT__LOOKS])
 {
     double finer = 0, edges = 0;
@@ -147,7 +148,7 @@ static double variance(double sum, double squares, double n)
     return n > 0 ? LEAT_MAX(squares / n - sum / n * (sum / n), 0) : 0;
 }
 
-/* Distances from grey of up to ROOTS samples, which compilers make in vectors. */
+/* Computes the distances from grey of up to ROOTS samples; compilers vectorise the loop. */
 #define ROOTS 64
 static void colour_distances(float *out, const uint8_t *cb, const uint8_t *cr, uint32_t n, int32_t sum[2])
 {

@@ -34,7 +34,7 @@ typedef enum leat__look {
 
 extern const char *const leat__look_names[LEAT__LOOKS];
 
-/* All scores except BORDER, which comes from the signature. */
+/* Computes all scores except BORDER, which comes from the signature. */
 void leat__image_score(const leat__image_small *small, double score[LEAT__LOOKS]);
 
 #endif

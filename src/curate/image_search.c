@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The search for pairs. Equal content comes first. Then each row queries the index for earlier
- * rows, in each orientation, as a whole and without borders. Across packs it queries all rows of
- * other packs instead: each row finds its own nearest ones, so none is lost because a row of another
- * pack has many nearer ones. The nearest by the fine descriptor are compared by their thumbnails. All
- * threads search portions of rows, and results are taken in order, so the pairs do not depend on the
- * threads.
+ * The search for pairs. Equal content comes first. Then each row queries the index for earlier rows,
+ * in each orientation, as a whole and without borders. Across packs it queries all rows of other packs
+ * instead: each row finds its own nearest ones, so no pair is lost when a row of another pack has many
+ * nearer ones. The nearest by the fine descriptor are compared by their thumbnails. All threads search
+ * portions of rows, and results are taken in order, so the pairs do not depend on the number of threads.
  */
 #include <leat/flow.h>
 
@@ -18,8 +17,8 @@
 #include "curate/image_match.h"
 
 #define PORTION 128             /* rows per task */
-#define FINE_SURE 0.12f         /* nearer ones need no comparison: 1 - distance is the similarity */
-#define UNEQUAL_MOST 0.9999999f /* similarity; 1 is that of equal images */
+#define FINE_SURE 0.12f         /* nearer ones are not compared: 1 - distance is the similarity */
+#define UNEQUAL_MOST 0.9999999f /* similarity; 1 means equal images */
 #define CANDIDATES 16           /* per row */
 #define ROW_MOST (1u << 30)     /* bytes of a row of columns */
 
@@ -37,22 +36,22 @@ typedef struct portion {
 } portion;
 
 typedef struct worker {
-    void *scratch;  /* of the index */
-    leat__buf room; /* for a row of columns */
-    /* Queries of some rows, and what they find; only without blocks. */
+    void *scratch;  /* scratch memory of the index */
+    leat__buf room; /* memory for a row of columns */
+    /* Queries of some rows and their results; used only without blocks. */
     leat__dedup_question question[LEAT__NEAR_QUERIES];
     leat__near_heap heap[LEAT__NEAR_QUERIES];
-    leat__near *near; /* LEAT__DEDUP_ROOM for each heap */
+    leat__near *near; /* LEAT__DEDUP_ROOM entries for each heap */
     leat__match_side own[LEAT__ORIENTATIONS], other;
     candidate found[LEAT__ORIENTATIONS * LEAT__DEDUP_ENTRIES_MAX * LEAT__DEDUP_ROOM];
 } worker;
 
 typedef struct searching {
     leat__dedup_search *s;
-    leat__image_index *index;   /* NULL: the descriptors do not fit memory */
-    leat__dedup_blocks *blocks; /* then */
-    leat_pack **packs;          /* of columns */
-    uint32_t next, end;         /* rows */
+    leat__image_index *index;   /* NULL: the descriptors do not fit in memory */
+    leat__dedup_blocks *blocks; /* used when `index` is NULL */
+    leat_pack **packs;          /* packs of columns */
+    uint32_t next, end;         /* the next row, and the end */
 } searching;
 
 /* ---- candidates ---- */
@@ -60,7 +59,7 @@ typedef struct searching {
 static bool may_pair(const searching *x, uint32_t row, uint32_t other)
 {
     const leat__dedup_row *r = x->s->rows->row;
-    if (r[row].content_hash == r[other].content_hash) return false; /* equal ones are already pairs */
+    if (r[row].content_hash == r[other].content_hash) return false; /* equal images are already pairs */
     return x->s->opts->across ? r[row].pack != r[other].pack : other < row;
 }
 
@@ -70,7 +69,7 @@ static bool is_searched(const searching *x, uint32_t row)
     return r->entry != LEAT__DEDUP_NONE;
 }
 
-/* Searches for as many rows from `first` on as queries are allowed at a time. Returns one past the last. */
+/* Queries as many rows from `first` on as fit in one batch of queries. Returns one past the last row. */
 static uint32_t ask(const searching *x, worker *w, uint32_t first, uint32_t end)
 {
     const leat__dedup_rows *r = x->s->rows;
@@ -92,7 +91,7 @@ static uint32_t ask(const searching *x, worker *w, uint32_t first, uint32_t end)
     return row;
 }
 
-/* Adds what a query of a row has found. */
+/* Adds the results of a query of a row. */
 static uint32_t take(const searching *x, worker *w, uint32_t row, const leat__near_heap *heap, bool window,
                      unsigned orientation, uint32_t n)
 {
@@ -124,7 +123,8 @@ static int by_rank(const void *x, const void *y)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* The nearest candidates of a row, each row once in its best orientation. `heap` has those of its queries. */
+/* Finds the nearest candidates of a row, each row once in its best orientation. `heap` has the
+ * results of its queries. */
 static uint32_t find_candidates(const searching *x, worker *w, uint32_t row, const leat__near_heap *heap)
 {
     const leat__dedup_rows *r = x->s->rows;
@@ -149,7 +149,7 @@ static int thumb_of(const searching *x, worker *w, uint32_t row, uint8_t *thumb,
     return leat__image_columns_thumb(x->packs[pack], row - r->first[pack], &w->room, thumb, err);
 }
 
-/* The row in an orientation, prepared for comparison once. */
+/* Prepares the row in one orientation for comparison, only once. */
 static int make_own(const searching *x, worker *w, uint32_t row, unsigned orientation, uint8_t *ready,
                     leat_error *err)
 {
@@ -184,7 +184,7 @@ static int compare(const searching *x, worker *w, portion *p, uint32_t row, cons
 static int search_rows(const searching *x, worker *w, portion *p, leat_error *err)
 {
     const leat__near_heap *heap = NULL;
-    uint32_t asked = p->first; /* rows before this one have their heaps */
+    uint32_t asked = p->first; /* rows before this one have been queried */
     for (uint32_t row = p->first; row < p->end; row++) {
         uint8_t ready = 0;
         const leat__dedup_row *r = &x->s->rows->row[row];
@@ -204,12 +204,12 @@ static int search_rows(const searching *x, worker *w, portion *p, leat_error *er
 
 /* ---- the saved state ---- */
 
-/* How far a run is: its state begins with it, and the pairs follow. */
+/* The progress of a search. The saved state begins with it; the pairs follow. */
 typedef struct search_at {
-    uint64_t next, candidates, pairs; /* next: row */
+    uint64_t next, candidates, pairs; /* next: the next row */
 } search_at;
 
-/* A run that cannot save its state, on a full disk for example, continues without. */
+/* Saves the state. If that fails, for example on a full disk, the run continues without it. */
 static void save(const leat__dedup_search *s, uint32_t next)
 {
     search_at at = {next, s->candidates, s->pairs->count};
@@ -400,8 +400,8 @@ static int by_hash(const void *x, const void *y)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* Pairs each row of a group of equal ones with the group's first. Across packs, rows of the first one's pack
- * are paired with the first row of another pack. */
+/* Pairs each row of a group of equal images with the first of the group. Across packs, rows of the
+ * first one's pack are paired with the first row of another pack. */
 static int pair_group(leat__dedup_search *s, const hashed *h, size_t n, leat_error *err)
 {
     const leat__dedup_row *r = s->rows->row;
@@ -471,7 +471,7 @@ static int search_memory(searching *x, leat_error *err)
     return rc;
 }
 
-/* Opens the columns for all threads. */
+/* Opens the columns for reading by all threads. */
 static int open_packs(searching *x, leat_error *err)
 {
     const uint32_t packs = x->s->rows->packs;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See image_sign.h. Sums have a fixed order and no product is fused, so that every CPU gives the
+ * See image_sign.h. Sums have a fixed order and no multiply-add is fused, so that every CPU gives the
  * same bytes.
  */
 #include "curate/image_sign.h"
@@ -15,13 +15,13 @@
 
 #define SIDE LEAT__THUMB_SIDE
 #define CHROMA LEAT__THUMB_CHROMA
-#define FREQUENCIES 16     /* rows of the table: a multiple of 4 from LEAT__FINE_ORDER on */
+#define FREQUENCIES 16     /* rows of the table: LEAT__FINE_ORDER rounded up to a multiple of 4 */
 #define SCALE 220.0f       /* a component of a unit vector is at most 0.577 as int8 */
 #define FLAT 1.5f          /* standard deviation of a thumbnail without content */
-#define CHROMA_FLOOR 30.0f /* weak colours weigh less */
-#define BORDER_MOST 0.4f   /* of a side */
+#define CHROMA_FLOOR 30.0f /* weak colours count less */
+#define BORDER_MOST 0.4f   /* largest border, as a share of a side */
 
-/* [frequency][sample] for luma, and the same transposed; chroma has half the samples. */
+/* Bases as [frequency][sample] for luma, the same transposed, and for chroma, which has half the samples. */
 static float luma_basis[FREQUENCIES][SIDE], luma_across[SIDE][FREQUENCIES];
 static float chroma_basis[LEAT__CHROMA_ORDER][CHROMA];
 static float coarse_weight[LEAT__FINE_ORDER][LEAT__FINE_ORDER],
@@ -51,12 +51,12 @@ static void make_tables(void)
 /* ---- thumbnails ---- */
 
 typedef struct window {
-    float x0, y0, x1, y1; /* shares of the image */
+    float x0, y0, x1, y1; /* as shares of the image */
 } window;
 
 /* The samples of a row that an average covers: whole samples between two partial ones. */
 typedef struct reach {
-    int first, last; /* last is exclusive */
+    int first, last; /* `last` is exclusive */
     float before, behind;
 } reach;
 
@@ -71,12 +71,12 @@ static reach reach_of(float start, float step, uint32_t size)
     return r;
 }
 
-/* The columns of a thumbnail: what each covers, and by what its sums are divided. */
+/* The columns of a thumbnail: the samples that each covers, and the divisor of its sum. */
 typedef struct columns {
     reach reach[SIDE];
     float size[SIDE];
-    int least, most; /* whole samples of a column */
-    bool single;     /* each covers one sample: small images */
+    int least, most; /* fewest and most whole samples per column */
+    bool single;     /* each column covers one sample (small images) */
 } columns;
 
 static void find_columns(columns *c, int side, float start, float step, uint32_t width)
@@ -95,8 +95,8 @@ static void find_columns(columns *c, int side, float start, float step, uint32_t
     }
 }
 
-/* What each column covers of a row, not yet divided by its size. All loops have the same length for all
- * columns: one more or less at random would be mispredicted. */
+/* Sums the samples of a row that each column covers, not yet divided by its size. All loops have the
+ * same length for all columns: a varying length would cause branch mispredictions. */
 static void sum_columns(float *out, const columns *c, int side, const uint8_t *row)
 {
     for (int i = 0; c->single && i < side; i++) out[i] = row[c->reach[i].first];
@@ -115,14 +115,14 @@ static void sum_columns(float *out, const columns *c, int side, const uint8_t *r
     }
 }
 
-/* Area averages of a window of the plane, side x side. */
+/* Computes the area averages of a window of the plane, side x side. */
 static void average(const leat__small_plane *p, const window *w, int side, float *out)
 {
     const float ox = p->across * w->x0, oy = p->down * w->y0;
     const float sx = p->across * (w->x1 - w->x0) / (float)side, sy = p->down * (w->y1 - w->y0) / (float)side;
     columns c;
     float sums[SIDE];
-    int summed = -1; /* row in sums: the last of one average is often the first of the next */
+    int summed = -1; /* row in `sums`: the last row of one average is often the first of the next */
     find_columns(&c, side, ox, sx, p->width);
     for (int ty = 0; ty < side; ty++) {
         const float y0 = oy + (float)ty * sy, y1 = y0 + sy;
@@ -143,7 +143,7 @@ typedef struct thumbnail {
     float y[SIDE * SIDE], chroma[2][CHROMA * CHROMA];
 } thumbnail;
 
-/* Turns a square as its EXIF orientation says. */
+/* Turns a square to its EXIF orientation. */
 static void turn_square(float *square, int side, uint32_t orientation)
 {
     const bool transposed = orientation >= 5;
@@ -158,8 +158,8 @@ static void turn_square(float *square, int side, uint32_t orientation)
         }
 }
 
-/* Of the upright image: averages of the stored one are exact, also where its last samples are partial, and
- * a thumbnail is quickly turned. */
+/* Makes the thumbnail of the upright image. Averages are taken from the stored image, whose last
+ * samples may be partial; turning the thumbnail afterwards is cheap. */
 static void make_thumbnail(thumbnail *t, const leat__image_small *small, const window *w)
 {
     const uint32_t orientation = small->info.orientation;
@@ -214,7 +214,7 @@ static bool same_line(const leat__small_plane *p, uint32_t a, uint32_t b, bool r
     return d <= tolerance && d >= -tolerance;
 }
 
-/* Number of lines of one colour from an edge on. */
+/* Returns the number of lines of one colour at an edge. */
 static uint32_t plain_lines(const leat__small_plane *p, bool row, bool from_end, int tolerance)
 {
     const uint32_t lines = row ? p->height : p->width, most = (uint32_t)((float)lines * BORDER_MOST);
@@ -228,15 +228,15 @@ static uint32_t plain_lines(const leat__small_plane *p, bool row, bool from_end,
     return n;
 }
 
-/* The image without its borders; false when there are none. */
+/* Finds the window without the borders; returns false when there are none. */
 static bool trim(const leat__image_small *small, window *w)
 {
     const leat__small_plane *p = &small->plane[0];
     *w = (window){0, 0, 1, 1};
     if (p->width < 8 || p->height < 8) return false;
     const uint32_t factor =
-        small->info.width / p->width; /* pixels averaged per sample: a border's edge is blurred by it */
-    const int tolerance = 4 + 8 / (int)LEAT_MAX(factor, 1); /* JPEG blurs edges of single pixels more */
+        small->info.width / p->width; /* pixels per sample: averaging blurs the edge of a border */
+    const int tolerance = 4 + 8 / (int)LEAT_MAX(factor, 1); /* JPEG blurs the edges of single pixels more */
     uint32_t n[4];
     for (int side = 0; side < 4; side++) {
         n[side] = plain_lines(p, side < 2, side % 2 == 1, tolerance);
@@ -391,7 +391,7 @@ void leat__image_sign_part(const uint8_t *thumb, float left, float top, float si
 
 /* ---- turning and comparing ---- */
 
-/* Place of frequency (u, v) in a triangle of them. */
+/* Returns the index of frequency (u, v) in the triangle of frequencies. */
 static int place_of(int u, int v, int order)
 {
     return u * order - u * (u - 1) / 2 + v;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See image_small.h. Sums are integers, or doubles added in the order of the pixels: the same on every
- * machine.
+ * See image_small.h. Sums are integers, or doubles added in pixel order: the same on every machine.
  */
 #include "curate/image_small.h"
 
@@ -17,39 +16,39 @@
 #include "dsp/idct_small.h"
 #include "probe/cpu.h"
 
-#define LUMA_SIDE 40 /* samples on the shorter side, where the image has them */
+#define LUMA_SIDE 40 /* samples on the shorter side, if the image has as many */
 #define CHROMA_SIDE 20
-#define SUM_BLOCKS 32 /* of which sums stay in 32 bits */
+#define SUM_BLOCKS 32 /* blocks whose sums fit in 32 bits */
 
 struct leat__image_looker {
     leat__decoder *decoder;
-    leat__jpeg_scan *scan; /* for JPEGs that libjpeg decoded; NULL before the first */
+    leat__jpeg_scan *scan; /* for JPEGs decoded by libjpeg; NULL before the first */
     const leat__energy_dsp *energy;
     leat__decode_limits limits;
     leat__image_small small;
     leat__tile_header header; /* of a tiled image */
-    bool begun;               /* small has rows of the image that comes next, */
-    bool prepared;            /* all of them: only info is missing */
-    leat__ycc_part part[3];   /* how its components are made smaller */
+    bool begun;               /* `small` has rows of the next image, */
+    bool prepared;            /* and all of them: only info is missing */
+    leat__ycc_part part[3];   /* how to shrink each component */
     leat__idct_small_dsp idct;
-    uint8_t *strip; /* rows of a row of blocks */
-    uint8_t *last;  /* of its blocks: all may have 64 coefficients */
+    uint8_t *strip; /* pixel rows of a row of blocks */
+    uint8_t *last;  /* per block: last coefficient; set to allow all 64 */
     size_t strip_stride;
-    /* pixels: */
-    uint32_t factor;    /* pixels per sample, each way */
-    uint32_t *sums;     /* of three components, `room` columns each */
+    /* For images decoded to pixels: */
+    uint32_t factor;    /* pixels per sample in each direction */
+    uint32_t *sums;     /* three components of `room` columns each */
     int16_t *rows;      /* the last three rows of luma */
-    uint8_t *flat;      /* a row of three components over grey, for images with alpha */
-    uint32_t room, row; /* columns that fit; rows seen */
+    uint8_t *flat;      /* one row of three components over grey, for images with alpha */
+    uint32_t room, row; /* columns allocated; rows seen */
     uint64_t alpha;     /* hash of the alpha plane */
-    bool transparent;   /* not all of it is opaque */
+    bool transparent;   /* some pixel is not opaque */
 };
 
 int leat__image_looker_open(leat__image_looker **out, const leat__decode_limits *limits, leat_error *err)
 {
     leat__image_looker *l = leat__alloc_aligned(LEAT__MEM_CURATE, sizeof *l, _Alignof(leat__image_looker));
     if (!l) return leat__fail_nomem(err, sizeof *l, "an image decoder");
-    memset(l, 0, sizeof *l); /* LEAT_NEW aligns to 16 bytes, the header of tiles needs 64 */
+    memset(l, 0, sizeof *l); /* not LEAT_NEW, which aligns to 16 bytes: the header of tiles needs 64 */
     if (limits) l->limits = *limits;
     l->energy = leat__energy_dsp_for(leat__cpu_flags());
     leat__idct_small_init(&l->idct, leat__cpu_flags());
@@ -97,7 +96,7 @@ static int fit_plane(leat__small_plane *p, uint32_t width, uint32_t height, leat
     return p->data ? 0 : leat__fail_nomem(err, need, "a small image");
 }
 
-/* How often to halve a side of 8 samples, so that `shorter` keeps `enough` samples. */
+/* Returns how often to halve a side of 8 samples so that `shorter` keeps `enough` samples. */
 static uint32_t shrink_for(uint32_t shorter, uint32_t enough, uint32_t most)
 {
     uint32_t shrink = most;
@@ -115,7 +114,8 @@ static int take_part(void *ctx, uint32_t c, uint32_t count, const uint8_t *rows,
     return 0;
 }
 
-/* Sums of SUM_BLOCKS blocks stay in 32 bits: JPEG coefficients have at most 11 bits, others wrap around. */
+/* Sums of SUM_BLOCKS blocks fit in 32 bits: JPEG coefficients have at most 11 bits; larger ones wrap
+ * around. */
 static void take_blocks(void *ctx, const int16_t *blocks, const uint8_t *last, uint32_t count,
                         const uint16_t quant[64])
 {
@@ -123,7 +123,7 @@ static void take_blocks(void *ctx, const int16_t *blocks, const uint8_t *last, u
     leat__image_small *s = &l->small;
     uint32_t sum[64] = {0};
     l->energy->plain(sum, blocks, count);
-    for (int i = 1; i < 64; i++) s->energy[i] += sum[i]; /* without DC, which does not count */
+    for (int i = 1; i < 64; i++) s->energy[i] += sum[i]; /* without DC */
     memcpy(s->quant, quant, sizeof s->quant);
     s->blocks += count;
 }
@@ -134,9 +134,9 @@ static int take_tile(void *ctx, uint32_t tx, uint32_t ty, const void *coefs)
     const leat__tile_coefs *tile = coefs;
     const leat__tile_header *h = &l->header;
     leat__tile_shape shape;
-    uint32_t sum[64] = {0}; /* by place in the bitmap */
+    uint32_t sum[64] = {0}; /* indexed by position in the bitmap */
     leat__tile_shape_at(h, tx, ty, &shape);
-    /* The blocks that pad the image to whole MCUs carry no pixels. */
+    /* The blocks that pad the image to whole MCUs have no pixels. */
     const uint32_t x0 = tx * leat__tile_blocks_x(h, 0), y0 = ty * leat__tile_blocks_y(h, 0);
     const uint32_t across = (uint32_t)leat__ceil_div(h->width, 8),
                    down = (uint32_t)leat__ceil_div(h->height, 8);
@@ -158,14 +158,14 @@ static uint64_t hash_planes(const leat__image_small *s, uint64_t seed)
     return h;
 }
 
-/* Counts no alpha: an opaque RGBA image has the hash of the RGB image. */
+/* Hashes the size without the alpha channel, so that an opaque RGBA image has the hash of the RGB image. */
 static uint64_t hash_size(const leat__image_small *s)
 {
     const uint32_t size[3] = {s->info.width, s->info.height, s->components};
     return leat__hash64(size, sizeof size, 0);
 }
 
-/* The planes of an image whose chroma has a sample per h x v pixels. */
+/* Sizes the planes of an image with one chroma sample per h x v pixels. */
 static int fit_planes(leat__image_small *s, uint32_t h, uint32_t v, leat__ycc_part part[3], leat_error *err)
 {
     const leat__image_info *info = &s->info;
@@ -194,7 +194,7 @@ static void finish_coefficients(leat__image_small *s)
     s->content = hash_planes(s, leat__hash64(s->quant, sizeof s->quant, s->content));
 }
 
-/* LEAT_ENOTSUP: the image must be decoded to pixels. */
+/* Shrinks the image from its coefficients. LEAT_ENOTSUP: it must be decoded to pixels instead. */
 static int look_at_coefficients(leat__image_looker *l, const uint8_t *data, size_t len,
                                 const leat__tile_tables *tables, leat_error *err)
 {
@@ -249,7 +249,8 @@ static int prepare_component(leat__image_looker *l, const leat__jpeg_component *
     return 0;
 }
 
-/* leat check takes the pixels of progressive images, so that tiles and files have the same columns. */
+/* True when coefficients can be used. Not for progressive images: leat check decodes these to pixels,
+ * so that tiles and files have the same columns. */
 static bool can_prepare(const leat__jpeg_coefs *coefs)
 {
     if (coefs->progressive || (coefs->components != 1 && coefs->components != 3)) return false;
@@ -302,11 +303,10 @@ static int fit_rows(leat__image_looker *l, uint32_t width, leat_error *err)
     return 0;
 }
 
-/* The Laplacian of the row in the middle of the last three. */
+/* Adds the Laplacian of the middle one of the last three rows. */
 static void add_edges(leat__image_looker *l, uint32_t width)
 {
-    const int16_t *above =
-        l->rows + (l->row % 3) * (size_t)l->room; /* the oldest: will be overwritten next */
+    const int16_t *above = l->rows + (l->row % 3) * (size_t)l->room; /* the oldest: overwritten next */
     const int16_t *at = l->rows + ((l->row + 1) % 3) * (size_t)l->room;
     const int16_t *below = l->rows + ((l->row + 2) % 3) * (size_t)l->room;
     int64_t sum = 0, squares = 0;
@@ -372,8 +372,8 @@ static bool is_opaque(const uint8_t *alpha, uint32_t width)
     return all == 255;
 }
 
-/* Hashes a row of alpha, and draws a row that is not opaque over grey (128): black and white shapes both
- * stay visible, and colours of invisible pixels do not count. */
+/* Hashes a row of alpha, and draws a row that is not opaque over grey (128). Black and white shapes
+ * then both stay visible, and colours of invisible pixels do not count. */
 static void take_alpha(leat__image_looker *l, const uint8_t *alpha, const uint8_t *row[3])
 {
     const uint32_t width = l->small.info.width;
@@ -431,7 +431,7 @@ static int look_at_pixels(leat__image_looker *l, const uint8_t *data, size_t len
     return 0;
 }
 
-/* libjpeg decodes codes that no encoder writes to wrong pixels, without a warning: they are damage, too. */
+/* Fails for codes that no encoder writes. libjpeg decodes them to wrong pixels without a warning. */
 static int refuse_faults(leat__image_looker *l, const uint8_t *data, size_t len, leat_error *err)
 {
     size_t offset = 0;
@@ -440,7 +440,7 @@ static int refuse_faults(leat__image_looker *l, const uint8_t *data, size_t len,
     return fault ? leat__fail(err, LEAT_EDATA, "JPEG: %s at byte %zu", fault, offset) : 0;
 }
 
-/* Progressive JPEGs, for example, have tables, too. */
+/* Reads the quantisation table of a JPEG that was decoded to pixels, such as a progressive one. */
 static void read_quant(leat__image_small *s, const uint8_t *data, size_t len)
 {
     leat__jpeg_header header;
@@ -448,7 +448,7 @@ static void read_quant(leat__image_small *s, const uint8_t *data, size_t len)
     s->has_quant = leat__jpeg_header_quant(&header, s->quant);
 }
 
-/* The same pixels in another orientation are another image. */
+/* Adds the orientation to the hash: the same pixels in another orientation are another image. */
 static void hash_orientation(leat__image_small *s)
 {
     const uint32_t orientation = s->info.orientation;

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A small version of an image, for scores and signatures: luma with at least two samples per 8
- * pixels and chroma with at least one, and at least 40 (chroma 20) samples on the shorter side.
- * Ordinary JPEGs and tiles are inverse-transformed at that size directly from their coefficients;
- * the energy of each luma frequency is summed as well. All others are decoded to pixels and
- * averaged, those that are not opaque over grey (128).
- *
+ * A small version of an image, for scores and signatures: luma with at least two samples per 8 pixels
+ * and chroma with at least one, and at least 40 (chroma 20) samples on the shorter side. Ordinary JPEGs
+ * and tiles are inverse-transformed at that size directly from their coefficients; the energy of each
+ * luma frequency is summed as well. Other images are decoded to pixels and averaged; transparent ones
+ * are first drawn over grey (128).
  * Planes are as stored, before the EXIF orientation.
- *
- * This decodes the whole image: a damaged one is an error. One per thread.
+ * The whole image is decoded, so a damaged one is an error. One object per thread.
  */
 #ifndef LEAT_CURATE_IMAGE_SMALL_H
 #define LEAT_CURATE_IMAGE_SMALL_H
@@ -21,8 +19,8 @@ typedef struct leat__small_plane {
     uint8_t *data;
     size_t stride, capacity;
     uint32_t width, height; /* samples */
-    float across, down;     /* samples with pixels: the last one of a row may be partial */
-    uint32_t filled;        /* rows */
+    float across, down;     /* samples with pixels; the last sample of a row may be partial */
+    uint32_t filled;        /* rows filled so far */
 } leat__small_plane;
 
 typedef struct leat__image_small {
@@ -32,15 +30,15 @@ typedef struct leat__image_small {
     uint64_t content;   /* hash of size, pixels, alpha where not opaque, and orientation; the same for a
                          * JPEG and its tiles */
     bool has_quant;     /* JPEGs and tiles: */
-    uint16_t quant[64]; /* of luma, row by row */
+    uint16_t quant[64]; /* luma table, row by row */
     /* Ordinary JPEGs and tiles: */
     bool coefficients;
     uint64_t energy[64]; /* sums of squares of the quantised luma coefficients */
     uint64_t blocks;     /* of luma */
-    /* All others: */
-    double sum, squares;           /* of luma, less 128 */
+    /* All other images: */
+    double sum, squares;           /* of luma - 128 */
     double edge_sum, edge_squares; /* of its Laplacian */
-    uint64_t edges;                /* pixels that have one */
+    uint64_t edges;                /* pixels with a Laplacian */
 } leat__image_small;
 
 typedef struct leat__image_looker leat__image_looker;
@@ -49,15 +47,16 @@ int leat__image_looker_open(leat__image_looker **l, const leat__decode_limits *l
                             leat_error *err) LEAT_MUST_CHECK;
 void leat__image_looker_close(leat__image_looker **l);
 
-/* `data` is followed by LEAT__CODEC_PADDING readable bytes. `tables`: of the pack, for tiles. *small is a
- * view until the next call. LEAT_EDATA, LEAT_EFORMAT, LEAT_ELIMIT: as leat__codec_decode. small->info is
- * set as far as the headers could be read (codec 0: not at all). */
+/* Shrinks an image. `data` is followed by LEAT__CODEC_PADDING readable bytes. `tables`: those of the
+ * pack, for tiles. *small is valid until the next call. Fails like leat__codec_decode with
+ * LEAT_EDATA, LEAT_EFORMAT or LEAT_ELIMIT. small->info is set as far as the headers could be read
+ * (codec 0: not at all). */
 int leat__image_look(leat__image_looker *l, const uint8_t *data, size_t len, const leat__tile_tables *tables,
                      const leat__image_small **small, leat_error *err) LEAT_MUST_CHECK;
 
-/* Takes coefficients of the JPEG that is shrunk next, also when it is given as tiles. The packer has decoded
- * them already, so the image is not decoded again. Each call gives the next grid_y rows of blocks of
- * each component, from the top on. NULL: the next coefficients are of another image. */
+/* Takes coefficients of the JPEG that is shrunk next, even when it is then given as tiles. The packer
+ * has already decoded them, so the image is not decoded again. Each call gives the next grid_y rows
+ * of blocks of each component, from the top. NULL: the next coefficients are of another image. */
 int leat__image_prepare(leat__image_looker *l, const leat__jpeg_coefs *coefs,
                         leat_error *err) LEAT_MUST_CHECK;
 

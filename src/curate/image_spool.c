@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * See image_spool.h. The file begins with a file_head. Blocks of up to BLOCK_ROWS rows follow:
- *
  *   block
  *   score 0 of its ok rows, score 1 ...   doubles
  *   rows                                  head, facts up to `reason`, key, reason
- *
  * The blocks' heads stay in memory.
  */
 #include "curate/image_spool.h"
@@ -19,7 +17,7 @@
 #include "io/file.h"
 
 #define BLOCK_ROWS 256
-#define BLOCK_BYTES (1u << 30) /* keys are much shorter */
+#define BLOCK_BYTES (1u << 30) /* upper limit; keys are much shorter */
 #define FIXED offsetof(leat__image_facts, reason)
 
 #define MAGIC "LEATSPO1"
@@ -30,12 +28,12 @@ typedef struct file_head {
 } file_head;
 
 typedef struct block {
-    uint64_t at;               /* of its scores */
-    uint64_t bytes;            /* of scores and rows */
+    uint64_t at;               /* offset of its scores */
+    uint64_t bytes;            /* size of scores and rows */
     uint64_t check[2];         /* hashes of scores and rows */
-    uint32_t rows, ok;         /* rows, those of them with scores */
-    leat__check_counts counts; /* with its rows */
-    uint64_t head_check;       /* hash of all before */
+    uint32_t rows, ok;         /* all rows; those with scores */
+    leat__check_counts counts; /* up to and including its rows */
+    uint64_t head_check;       /* hash of the fields above */
 } block;
 
 typedef struct head {
@@ -45,15 +43,15 @@ typedef struct head {
 struct leat__image_spool {
     char *path;
     leat__file *file;
-    leat__buf blocks; /* of struct block */
+    leat__buf blocks; /* array of struct block */
     uint64_t count, end, key;
-    leat__check_counts counts; /* with the rows that are held */
-    /* the block that is written or read */
+    leat__check_counts counts; /* including the rows in memory */
+    /* the block being written or read */
     double scores[LEAT__LOOKS][BLOCK_ROWS];
     leat__buf rows; /* reading: the whole block */
     uint32_t held, ok;
-    bool finished;   /* rows are read from here on */
-    size_t at, next; /* byte of the next row; index of the next block */
+    bool finished;   /* from now on, rows are read */
+    size_t at, next; /* offset of the next row; index of the next block */
     leat__buf key_text;
 };
 
@@ -71,7 +69,7 @@ static block block_at(const leat__image_spool *s, size_t i)
 
 /* ---- opening ---- */
 
-/* Reads the block at the end of those that are known, if it is complete. */
+/* Reads the block after the known ones, if it is complete. */
 static int adopt_block(leat__image_spool *s, uint64_t size, bool *whole, leat_error *err)
 {
     block b;
@@ -140,7 +138,7 @@ int leat__image_spool_open(leat__image_spool **out, const char *path, uint64_t k
     leat__buf_init(&s->key_text, LEAT__MEM_CURATE, BLOCK_BYTES);
     LEAT_GO(rc, out,
             leat__file_open(&s->file, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_LOCK, err));
-    s->path = leat__strdup(LEAT__MEM_CURATE, path); /* from here on the file is removed at the end */
+    s->path = leat__strdup(LEAT__MEM_CURATE, path); /* from here on, closing removes the file */
     if (!s->path) LEAT_GO(rc, out, leat__fail_nomem(err, strlen(path), "a path"));
     LEAT_GO(rc, out, adopt(s, err));
     *counts = s->counts;

@@ -68,7 +68,7 @@ void leat__kmeans_assign(const leat__kmeans *k, const leat__vectors *v, uint32_t
     leat__thread_team_run(crew, assign_rows, &a);
 }
 
-/* Each member adds up the rows of its own centres. */
+/* Sums the rows of each centre; each member has its own centres. */
 static void add_rows(void *cookie, uint32_t member, uint32_t members)
 {
     const moving *m = cookie;
@@ -100,7 +100,7 @@ void leat__kmeans_move(leat__kmeans *k, const double *sums)
         const double *sum = sums + (size_t)c * k->dim;
         double length = 0;
         for (size_t d = 0; d < k->dim; d++) length += sum[d] * sum[d];
-        if (length <= 0) continue; /* no rows: the centre stays */
+        if (length <= 0) continue; /* a centre without rows stays */
         length = 1 / sqrt(length);
         for (size_t d = 0; d < k->dim; d++) k->centre[(size_t)c * k->dim + d] = (float)(sum[d] * length);
     }
@@ -123,7 +123,7 @@ void leat__kmeans_measure(const leat__kmeans *k, const leat__vectors *v, uint32_
     leat__thread_team_run(crew, measure_rows, &a);
 }
 
-/* A centre without rows moves to the row that is farthest from its own centre. */
+/* Moves each centre without rows to the row farthest from its own centre. */
 static void fill_empty(leat__kmeans *k, const moving *m, float *distance)
 {
     for (uint32_t c = 0; c < k->count; c++) {
@@ -150,7 +150,7 @@ int leat__kmeans_train(leat__kmeans *k, const leat__vectors *v, uint32_t count, 
     int rc = 0;
     if (!k->centre || !sum || !members || !to || !distance)
         rc = leat__fail_nomem(err, leat__kmeans_bytes(v->count, k->count, v->dim), "clusters");
-    for (uint32_t c = 0; rc == 0 && c < k->count && v->count > 0; c++) /* evenly spaced rows */
+    for (uint32_t c = 0; rc == 0 && c < k->count && v->count > 0; c++) /* start from evenly spaced rows */
         memcpy(k->centre + (size_t)c * k->dim, leat__vectors_at(v, (uint64_t)c * v->count / k->count),
                k->dim * sizeof(float));
     moving m = {k, v, to, sum, members};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Spherical k-means: centres of unit length, rows belong to the nearest one. Sums are
- * added in the order of rows by the member that owns the centre, so the result does not
- * depend on the number of threads.
+ * Spherical k-means: centres have unit length, and each row belongs to the nearest one. The member that
+ * owns a centre sums its rows in order, so the result does not depend on the number of threads.
  */
 #ifndef LEAT_CURATE_KMEANS_H
 #define LEAT_CURATE_KMEANS_H
@@ -21,8 +20,7 @@ int leat__kmeans_train(leat__kmeans *k, const leat__vectors *v, uint32_t count, 
                        leat_error *err) LEAT_MUST_CHECK;
 void leat__kmeans_reset(leat__kmeans *k);
 
-/* The nearest centre of each row, the lower number of equally near ones, and its squared
- * distance. */
+/* Finds the nearest centre of each row (ties: the lower number) and its squared distance. */
 void leat__kmeans_assign(const leat__kmeans *k, const leat__vectors *v, uint32_t *to, float *distance,
                          leat__thread_team *crew);
 
@@ -31,11 +29,11 @@ void leat__kmeans_add(leat__kmeans *k, const leat__vectors *v, const uint32_t *t
                       uint32_t *members, leat__thread_team *crew);
 /* Moves each centre to the mean of its rows, at unit length. */
 void leat__kmeans_move(leat__kmeans *k, const double *sum);
-/* Squared distance of each row to the centre that it belongs to. */
+/* Computes the squared distance of each row to its centre. */
 void leat__kmeans_measure(const leat__kmeans *k, const leat__vectors *v, uint32_t *to, float *distance,
                           leat__thread_team *crew);
 
-/* Bytes for training on `rows` rows, without the rows themselves. */
+/* Returns the bytes needed to train on `rows` rows, without the rows themselves. */
 uint64_t leat__kmeans_bytes(uint64_t rows, uint32_t count, size_t dim);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat_check_labels: options, labels and classes, the run, and which labels are
- * suspicious.
+ * leat_check_labels: options, labels and classes, the run, and the choice of suspicious labels.
  */
 #include "curate/label_check.h"
 
@@ -122,9 +121,9 @@ static int by_suspicion(const void *x, const void *y)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* A label is suspicious when another class is likelier, and at least as likely as that
- * class is on average for its own rows: a model that is never sure of a class does not
- * accuse others with it. */
+/* Ranks suspicious labels: another class is likelier, and at least as likely as that class is on
+ * average for its own rows. So a class that the model is never sure of does not make others
+ * suspicious. */
 static int rank_labels(leat__labels *l, leat_error *err)
 {
     double *usual = LEAT_NEW_ARRAY(CURATE, double, LEAT_MAX(l->classes, 1));

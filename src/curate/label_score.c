@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the neighbours or the predictions of a row say about its label: see label_check.h.
+ * Judges the label of a row by its neighbours or predictions: see label_check.h.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ typedef struct vote {
     double weight;
 } vote;
 
-/* Near rows count more: weights fall to 1 / e^2 at the farthest one. */
+/* Sums votes per class. Nearer rows count more: weights fall to 1 / e^2 at the farthest one. */
 static uint32_t count_votes(const leat__labels *l, const leat__neighbour *near, uint32_t count, vote *votes)
 {
     const double far = count > 0 ? (double)near[count - 1].distance : 0;
@@ -72,7 +72,7 @@ int leat__labels_by_neighbours(leat__labels *l, leat_error *err)
 
 /* ---- predictions ---- */
 
-/* Softmax of the scores; the classes are their positions. */
+/* Applies softmax to the scores of a row; the position of a score is its class. */
 static int take_scores(leat__labels *l, uint64_t row, const float *score, size_t n, const char *path,
                        leat_error *err)
 {
@@ -98,8 +98,7 @@ static int take_scores(leat__labels *l, uint64_t row, const float *score, size_t
     return 0;
 }
 
-/* Positions of scores become classes of the labels; a class that no row has keeps no
- * number. */
+/* Converts positions of scores to class numbers; a class without rows has none. */
 static void number_rivals(leat__labels *l)
 {
     for (uint64_t i = 0; i < l->rows; i++) {
@@ -153,10 +152,10 @@ static int by_value(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-/* Marks rows of a class that are three interquartile ranges beyond the quartile. */
+/* Marks the rows of a class that are more than three interquartile ranges above the upper quartile. */
 static void mark_class(leat__labels *l, const uint32_t *row, uint64_t n, float *values)
 {
-    if (n < 8) return; /* too few to know */
+    if (n < 8) return; /* too few for quartiles */
     for (uint64_t i = 0; i < n; i++) values[i] = l->outlier[row[i]];
     qsort(values, (size_t)n, sizeof *values, by_value);
     const float low = values[n / 4], high = values[3 * n / 4], limit = high + 3 * (high - low);
@@ -164,7 +163,7 @@ static void mark_class(leat__labels *l, const uint32_t *row, uint64_t n, float *
         if (l->outlier[row[i]] > limit) l->issues[row[i]] |= LEAT__LABEL_OUTLIER;
 }
 
-/* Sorts rows by class, then looks at each class. */
+/* Sorts rows by class, then marks the outliers of each class. */
 static int mark_outliers(leat__labels *l, leat_error *err)
 {
     uint64_t *end = LEAT_NEW_ARRAY(CURATE, uint64_t, (size_t)l->classes + 1);

@@ -74,7 +74,7 @@ static int write_rows(leat__labels *l, leat_packer *packer, leat__buf *key, leat
     return 0;
 }
 
-/* A class name, or the number of a class without one. */
+/* Writes a class name, or its number if it has no name. */
 static void put_class(leat__csv_out *csv, const char *const *names, uint64_t count, int64_t code)
 {
     char number[32];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loading of the language model, and the languages that are wanted.
+ * Loading of the language model, and the wanted languages.
  */
 #include "curate/lang.h"
 
@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "io/file.h"
 
-#define LABELS_MAX 4096 /* that a hint looks at */
+#define LABELS_MAX 4096 /* labels that a hint considers */
 
 int leat__lang_rules(const leat_filter_opts *o, leat__rule_set *rules, const leat__columns *columns,
                      leat_error *err)

@@ -15,7 +15,7 @@
 typedef struct leat__lang {
     leat__lid *lid;
     uint8_t *wanted;  /* one byte per label; NULL = no language was named */
-    uint64_t charged; /* bytes of the budget */
+    uint64_t charged; /* bytes charged to the budget */
 } leat__lang;
 
 /* Adds the rules of opts->lang and lang_min. Fails when a rule, a column or an option needs a model
@@ -23,12 +23,12 @@ typedef struct leat__lang {
 int leat__lang_rules(const leat_filter_opts *opts, leat__rule_set *rules, const leat__columns *columns,
                      leat_error *err) LEAT_MUST_CHECK;
 
-/* Loads the model; it may take half of the budget. */
+/* Loads the model, which may take half of the budget. */
 int leat__lang_open(leat__lang *l, const leat_filter_opts *opts, leat_budget *budget,
                     leat_error *err) LEAT_MUST_CHECK;
 void leat__lang_close(leat__lang *l, leat_budget *budget);
 
-/* Sets the language of the counts. */
+/* Detects the language of a text and stores it in `counts`. */
 void leat__lang_run(const leat__lang *l, leat__lid_work *w, const uint8_t *text, size_t len,
                     leat__counts *counts);
 

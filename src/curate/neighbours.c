@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See neighbours.h. Rows are searched in groups that share tiles of other rows, which
- * stay in the cache.
+ * See neighbours.h. Rows are searched in groups that share tiles of other rows, which stay in the CPU
+ * cache.
  */
 #include "curate/neighbours.h"
 
@@ -13,19 +13,19 @@
 #include "probe/cpu.h"
 
 #define GROUP 16  /* rows searched together */
-#define TILE 128  /* rows that they are compared with at a time */
+#define TILE 128  /* rows that a group is compared with at a time */
 #define STEP 1024 /* rows per member between calls of tell */
 
 typedef struct found {
     uint32_t count;
-    leat__neighbour *near; /* a heap: the farthest first */
+    leat__neighbour *near; /* a heap with the farthest on top */
 } found;
 
 typedef struct searching {
     const leat__neighbours *n;
     void (*compare)(const float *a, const float *b, size_t dim, size_t count, float *out);
-    uint64_t first, end;     /* rows of this step */
-    leat__neighbour *memory; /* GROUP * k for each member */
+    uint64_t first, end;     /* rows of the current step */
+    leat__neighbour *memory; /* GROUP * k entries for each member */
 } searching;
 
 static bool farther(const leat__neighbour *a, const leat__neighbour *b)
@@ -71,7 +71,7 @@ static void add(found *f, uint32_t k, uint32_t row, float distance)
     }
 }
 
-/* From a heap to the nearest first. */
+/* Sorts a heap to nearest first. */
 static void sort(found *f)
 {
     for (uint32_t n = f->count; n > 1;) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The nearest rows of every row, by comparing all pairs: exact.
+ * Finds the nearest rows of every row exactly, by comparing all pairs.
  */
 #ifndef LEAT_CURATE_NEIGHBOURS_H
 #define LEAT_CURATE_NEIGHBOURS_H
@@ -19,8 +19,8 @@ typedef struct leat__neighbours {
     const leat__vectors *vectors;
     uint32_t k; /* 1 to LEAT__NEIGHBOURS_MAX */
     leat__thread_team *crew;
-    /* Called once per row by any member: the `count` nearest other rows, the nearest
-     * first, the lower row of equally near ones. */
+    /* Called once per row by any member with the `count` nearest other rows, nearest first (ties: the
+     * lower row). */
     void (*take)(void *cookie, uint64_t row, const leat__neighbour *near, uint32_t count);
     /* Called by the calling thread with the number of rows done; non-zero stops. May be
      * NULL. */

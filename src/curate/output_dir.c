@@ -20,14 +20,15 @@
 #define LOCK_NAME ".leat-lock"
 #define REPORT_NAME "report.json"
 #define REPORT_MAX (16u << 20)
-#define TRIES 8 /* for a lock whose holder removes it meanwhile */
+#define TRIES 8 /* attempts to take a lock while its holder removes it */
 #define OURS                                                                                                 \
-    "files of leat\n" /* in the lock, after the process: the run writes, or wrote when it was killed */
+    "files of leat\n" /* follows the process id in the lock: the run is writing, or was when it was killed   \
+                       */
 
 /* ---- the lock ---- */
 
-/* The process that holds the lock, or 0 when it cannot be read. *ours: the lock says that output files are
- * leat's. */
+/* Returns the process that holds the lock, or 0 when it cannot be read. *ours: the lock says that
+ * output files are leat's. */
 static long read_lock(const char *path, bool *ours)
 {
     char *data = NULL;
@@ -71,7 +72,7 @@ static int lock_file(leat__output_lock *l, const char *folder, leat_error *err)
     }
     if (rc == LEAT_ESTATE) return in_use(folder, l->path, err);
     if (rc != 0) return rc;
-    read_lock(l->path, &ours); /* of a run that was killed */
+    read_lock(l->path, &ours); /* left by a run that was killed */
     return write_lock(l->file, ours, err);
 }
 
@@ -115,8 +116,8 @@ bool leat__output_name(const char *name)
     return false;
 }
 
-/* The names that FOLDER/report.json says were written, as keys of an object; NULL when it is not a report of
- * leat: all of them have these counts and the list. */
+/* Returns the names listed in FOLDER/report.json as keys of an object. Returns NULL when it is not a
+ * report of leat: all of these have the counts and the list. */
 static json_t *load_report(const char *folder)
 {
     static const char *const counts[] = {"documents", "kept", "bad"};
@@ -149,7 +150,7 @@ bool leat__output_complete(const char *folder)
     return names != NULL;
 }
 
-/* Whether output files in the folder are those of a run that was killed before its report. */
+/* True when the output files are those of a run killed before it wrote its report. */
 static bool was_killed(const char *folder)
 {
     leat__buf path;
@@ -159,7 +160,7 @@ static bool was_killed(const char *folder)
     return ours;
 }
 
-/* From here on output files are leat's, also without a report. */
+/* Marks the lock: from now on output files are leat's, even without a report. */
 static int mark_ours(const char *folder, leat_error *err)
 {
     leat__buf path;
@@ -174,8 +175,8 @@ static int mark_ours(const char *folder, leat_error *err)
     return rc;
 }
 
-/* The first file that a run would replace, a new string; NULL when there is none. `names`: only those that
- * this report does not name; NULL: any. */
+/* Finds the first file that a run would replace and returns its name as a new string; NULL when there
+ * is none. With `names`, finds only files that this report does not list. */
 static int find_output(const char *folder, const json_t *names, char **found, leat_error *err)
 {
     leat__dir dir = {0};
@@ -254,7 +255,7 @@ int leat__output_clear(const char *folder, leat_error *err)
     return rc;
 }
 
-/* The names of the output files in the folder. */
+/* Lists the names of the output files in the folder as JSON. */
 static int list_output(const char *folder, leat__buf *out, leat_error *err)
 {
     leat__dir dir = {0};
@@ -277,7 +278,7 @@ int leat__output_report(const char *folder, const leat__buf *counts, leat_error 
     leat__buf_init(&path, LEAT__MEM_CURATE, 1u << 20);
     leat__buf_init(&json, LEAT__MEM_CURATE, REPORT_MAX);
     leat__buf_printf(&path, "%s/%s", folder, REPORT_NAME);
-    leat__buf_append(&json, counts->data, counts->len - 1); /* without the brace */
+    leat__buf_append(&json, counts->data, counts->len - 1); /* without the closing brace */
     leat__buf_puts(&json, ",\"written\":");
     int rc = list_output(folder, &json, err);
     leat__buf_puts(&json, "}\n");
@@ -290,7 +291,7 @@ int leat__output_report(const char *folder, const leat__buf *counts, leat_error 
 
 /* ---- unlocking ---- */
 
-/* Files without a report keep the lock, which says whose they are. */
+/* True when the lock must stay, because it marks files without a report as leat's. */
 static bool still_needed(const char *lock)
 {
     const char *slash = strrchr(lock, '/');

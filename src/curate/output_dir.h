@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The output folder of a run over text. One run at a time writes to it, and files that are in it are
- * replaced only on request. One thread.
+ * The output folder of a run over text. Only one run at a time writes to it, and its files are replaced
+ * only on request. One thread.
  */
 #ifndef LEAT_CURATE_OUTPUT_DIR_H
 #define LEAT_CURATE_OUTPUT_DIR_H
@@ -18,7 +18,7 @@ typedef struct leat__output_lock {
     char *path;
 } leat__output_lock;
 
-/* Makes the folder and locks it. LEAT_ESTATE when another run writes to it. */
+/* Creates the folder and locks it. LEAT_ESTATE when another run is writing to it. */
 int leat__output_lock_take(leat__output_lock *l, const char *folder, leat_error *err) LEAT_MUST_CHECK;
 /* Unlocks the folder; a zeroed lock is not held. */
 void leat__output_lock_drop(leat__output_lock *l);
@@ -27,17 +27,17 @@ void leat__output_lock_drop(leat__output_lock *l);
 bool leat__output_name(const char *name);
 /* True when the folder has a report of leat. */
 bool leat__output_complete(const char *folder);
-/* LEAT_EEXIST when the folder has such files. */
+/* Fails with LEAT_EEXIST when the folder has such files. */
 int leat__output_unused(const char *folder, leat_error *err) LEAT_MUST_CHECK;
-/* LEAT_EEXIST when the folder has such a file that no report of leat names, and no lock of a run that was
- * killed while it wrote them: it may be someone else's, so no run replaces it. */
+/* Fails with LEAT_EEXIST when such a file may be someone else's: no report of leat lists it, and no
+ * lock says that a run was killed while writing it. */
 int leat__output_ours(const char *folder, leat_error *err) LEAT_MUST_CHECK;
-/* Removes such files, the report first: without it the folder is incomplete. The lock then says that what the
- * folder gets is leat's. A report.json that is not leat's, or a file that it does not name, is LEAT_EEXIST,
- * and nothing is removed. */
+/* Removes such files, the report first: without it the folder is incomplete. Then marks the lock, so
+ * that new files count as leat's. Fails with LEAT_EEXIST, removing nothing, when report.json is not
+ * leat's or does not list a file. */
 int leat__output_clear(const char *folder, leat_error *err) LEAT_MUST_CHECK;
-/* Writes the report: `counts`, a JSON object, and the names of the files that the run wrote. Last of all: a
- * folder with a report is complete. */
+/* Writes the report: `counts` (a JSON object) and the names of the files that the run wrote. Call it
+ * last: a folder with a report is complete. */
 int leat__output_report(const char *folder, const leat__buf *counts, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat_ingest_checked: packs images and looks at each one as it is stored. The facts go to CHECK.scores in
- * the order of the pack; when the pack is complete, limits are adapted and the columns are written as
- * leat_check_images does.
- *
- * Facts depend on the stored bytes alone. So a resumed run, which does not see the images that were packed
- * before, checks the whole pack again and gives the same columns. A run that was killed after the pack had
- * its name is recognised by the files that it left beside the columns.
+ * leat_ingest_checked: packs images and checks each one as it is stored. The facts go to CHECK.scores in
+ * the order of the pack. When the pack is complete, limits are adapted and the columns are written as in
+ * leat_check_images.
+ * Facts depend only on the stored bytes. A resumed run does not see the images packed before, so it
+ * checks the whole pack again, with the same result. If a run was killed after the pack got its name,
+ * the files left beside the columns show that.
  */
 #include <string.h>
 
@@ -27,9 +26,9 @@
 typedef struct packing {
     const leat_ingest_opts *opts;
     leat_check_opts check;
-    const char *pack; /* as the source of the check */
+    const char *pack; /* the source of the check */
     leat__image_spool *spool;
-    char *scores; /* its path */
+    char *scores; /* path of the scores */
     leat__check_counts counts;
 } packing;
 
@@ -133,7 +132,7 @@ static int with_suffix(const char *path, const char *suffix, bool *exists, leat_
     return rc;
 }
 
-/* A killed run had finished the pack, not its columns. */
+/* Sets *packed when a killed run finished the pack but not its columns. */
 static int is_packed(const packing *p, bool *packed, leat_error *err)
 {
     static const char *const left[] = {".scores", ".journal"};
@@ -143,7 +142,7 @@ static int is_packed(const packing *p, bool *packed, leat_error *err)
     LEAT_TRY(leat__path_exists(p->opts->output, &exists, err));
     if (!exists) return 0;
     LEAT_TRY(with_suffix(p->opts->output, ".journal", &exists, err));
-    if (exists) return 0; /* that pack is to be replaced by the one that is resumed */
+    if (exists) return 0; /* the resumed run will replace that pack */
     for (size_t i = 0; i < LEAT_COUNT(left) && !*packed; i++)
         LEAT_TRY(with_suffix(p->check.output, left[i], packed, err));
     return 0;

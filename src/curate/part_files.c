@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Markers, copies and the joining of parts.
+ * Markers, copying and joining of parts.
  */
 #include "curate/part_files.h"
 
@@ -27,7 +27,7 @@ const char *leat__part_path(const leat__part *p, const char *kind, uint32_t numb
     return out;
 }
 
-/* A temporary name beside the path. */
+/* Writes a temporary name beside the path to `out`. */
 static const char *temp_path(const leat__part *p, const char *path, char *out)
 {
     snprintf(out, 4096, "%s.%s.tmp", path, p->token);
@@ -172,7 +172,7 @@ static const char *output_path(const leat__part *p, const char *name, char *out)
     return out;
 }
 
-/* Writes pieces into a file at their places. */
+/* Writes pieces into a file at their offsets. */
 static int patch_file(const char *to, const leat__part_piece *pieces, size_t count, leat_error *err)
 {
     leat__file *f = NULL;
@@ -221,7 +221,7 @@ int leat__part_open(const leat__part *p, leat__shards out[LEAT__OUTS], leat__com
     return 0;
 }
 
-/* Appends the numbers of 8 bytes in a buffer. */
+/* Appends a buffer of 8-byte numbers as a list. */
 static void put_numbers(leat__json *j, const char *key, const leat__buf *list)
 {
     leat__json_key(j, key);
@@ -279,7 +279,7 @@ void leat__part_load(const json_t *stats, leat__text_meter *m)
     m->blocked_ns += (uint64_t)(ns * json_number_value(json_object_get(stats, "memory_share")));
 }
 
-/* Reads a list of a marker as numbers of 8 bytes. */
+/* Reads a list of a marker into 8-byte numbers. */
 static int take_numbers(const json_t *list, leat__buf *out, leat_error *err)
 {
     for (size_t k = 0; k < json_array_size(list); k++) {
@@ -363,7 +363,7 @@ static int window(const leat__join *j, uint32_t part, uint64_t offset, size_t le
     return rc;
 }
 
-/* The end of the last line of the part that ends in [from, limit]; `from` if none does. */
+/* Finds the end of the last line of the part that ends in [from, limit]; `from` if there is none. */
 static int last_line_end(const leat__join *j, uint32_t part, uint64_t from, uint64_t limit, uint64_t *end,
                          leat_error *err)
 {
@@ -383,7 +383,7 @@ static int last_line_end(const leat__join *j, uint32_t part, uint64_t from, uint
     return 0;
 }
 
-/* The end of the line that begins at `from`. */
+/* Finds the end of the line that begins at `from`. */
 static int line_end(const leat__join *j, uint32_t part, uint64_t from, uint64_t *end, leat_error *err)
 {
     char block[WINDOW];
@@ -400,7 +400,7 @@ static int line_end(const leat__join *j, uint32_t part, uint64_t from, uint64_t 
     return 0;
 }
 
-/* Where the output file that begins at *at ends, if lines are written one by one. */
+/* Finds the end of the output file that begins at *at, when lines are written one by one. */
 static int plain_end(const leat__join *j, place at, place *end, leat_error *err)
 {
     LEAT_ASSERT(at.part <= j->part->parts);
@@ -422,7 +422,7 @@ static int plain_end(const leat__join *j, place at, place *end, leat_error *err)
     return 0;
 }
 
-/* The same for compressed pieces, which are not split. */
+/* Does the same for compressed pieces, which are not split. */
 static void frames_end(const leat__join *j, place at, place *end)
 {
     LEAT_ASSERT(at.part <= j->part->parts && j->compress != LEAT__COMPRESS_NONE);
@@ -478,7 +478,7 @@ static void output_name(const leat__join *j, uint64_t shard, char *out, size_t s
              leat__compress_extension(j->compress));
 }
 
-/* Moves an output file back that a run gave its name before it was killed. */
+/* Moves an output file back to the work folder that a killed run had already renamed. */
 static int reclaim(const leat__join *j, const char *name, leat_error *err)
 {
     char from[4096], to[4096];
@@ -489,7 +489,7 @@ static int reclaim(const leat__join *j, const char *name, leat_error *err)
     return leat__path_rename(from, to, err);
 }
 
-/* Lists the edges of the parts, for each of the files that the parts wrote. */
+/* Lists the edges of the parts for each file that the parts wrote. */
 static int list_edges(leat__join *j, leat__json *json, leat_error *err)
 {
     char name[64];
@@ -560,7 +560,7 @@ int leat__join_list(leat__join *j, leat__buf *out, leat_error *err)
     return out->status == 0 ? 0 : leat__fail_nomem(err, out->len, "the list of copies");
 }
 
-/* Returns LEAT_EDATA when a file written by the parts does not have the planned length. */
+/* Fails with LEAT_EDATA when a file written by the parts does not have the planned length. */
 static int check_length(const leat__join *j, uint64_t shard, const char *name, leat_error *err)
 {
     char path[4096];

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A run over text in parts. Tasks of other processes or machines, which share a work folder, each do
- * a part of it; python/leat/_ray.py sends them to the nodes of a cluster. Every task writes its
- * results under temporary names and renames them, its marker (a JSON file) last. A task whose
- * marker exists is done, so that it may be repeated at any time. The output has the same bytes as
- * that of one process, for any parts.
- *
+ * A run over text in parts. Tasks in other processes or on other machines, which share a work folder,
+ * each do one part; python/leat/_ray.py sends them to the nodes of a cluster. Every task writes its
+ * results under temporary names and renames them, its marker (a JSON file) last. A task whose marker
+ * exists is done, so a task may be repeated at any time. The output has the same bytes as that of a
+ * single process, however it is divided.
  * Files of the work folder:
  *   part-00003.kept, .second, .bad   output of a part of the input; .json: its marker
- *   part-00003.edge                  ends of the part's kept documents, if it wrote them to the next file
+ *   part-00003.edge                  first and last bytes of the part's kept documents, if it wrote the
+ *                                    others directly to the output files
  *   out.kept-00000.jsonl             an output file, joined from these, or written by the parts
- *   stamps.json                      filter: of the input files, at the begin of the run
- *   plan.json                        of the process that sends the tasks; exists from its begin on
+ *   stamps.json                      filter: stamps of the input files when the run began
+ *   plan.json                        written at the start by the process that sends the tasks
  */
 #ifndef LEAT_CURATE_PART_FILES_H
 #define LEAT_CURATE_PART_FILES_H
@@ -35,7 +35,7 @@ typedef enum leat__part_step {
     LEAT__PART_END      /* once: renames them, writes the report, removes the work folder */
 } leat__part_step;
 
-/* Chunks of consecutive files. */
+/* A range of text in consecutive files. */
 typedef struct leat__text_range {
     uint32_t file, end_file;     /* from `offset` in `file` to `end_offset` in `end_file` */
     uint64_t offset, end_offset; /* see leat__text_files */
@@ -44,61 +44,62 @@ typedef struct leat__text_range {
 
 typedef struct leat__part {
     leat__part_step step;
-    const char *work;     /* folder */
+    const char *work;     /* work folder */
     const char *token;    /* makes temporary names unique among all tasks ever started */
-    const char *settings; /* dedup: of the answer to BEGIN */
-    uint32_t number;      /* of the part; GATHER: of the side file; GROUP: of the task */
-    uint32_t parts;       /* of the input; dedup against an index: its part is the first */
-    uint32_t groups;      /* GROUP tasks */
-    uint32_t partitions;  /* of the digests of a band */
-    uint32_t from, to;    /* GROUP: units; a unit is a partition of a band */
+    const char *settings; /* dedup: from the answer to BEGIN */
+    uint32_t number;      /* number of the part; GATHER: of the side file; GROUP: of the task */
+    uint32_t parts;       /* parts of the input; an index to compare with is the first part */
+    uint32_t groups;      /* number of GROUP tasks */
+    uint32_t partitions;  /* partitions of the digests of each band */
+    uint32_t from, to;    /* GROUP: range of units; a unit is a partition of a band */
     leat__text_range range;
-    double seconds, cpu_seconds; /* END: of the run */
+    double seconds, cpu_seconds; /* END: of the whole run */
 } leat__part;
 
-/* "WORK/KIND-00003EXT" into `out` (4096 bytes). */
+/* Writes "WORK/KIND-00003EXT" to `out` (4096 bytes) and returns it. */
 const char *leat__part_path(const leat__part *p, const char *kind, uint32_t number, const char *ext,
                             char *out);
 /* Writes a file of the work folder atomically. */
 int leat__part_store(const leat__part *p, const char *path, const leat__buf *data,
                      leat_error *err) LEAT_MUST_CHECK;
-/* Restricts reading to the range. `document`: lines before it in all files. */
+/* Restricts reading to the range. `document`: number of lines before it in all files. */
 int leat__part_seek(const leat__text_range *r, leat__text_files *files, uint64_t document,
                     leat_error *err) LEAT_MUST_CHECK;
-/* Returns rc; 0 with the answer {"uncounted":true} when a step needed the number of a line that is not
- * counted. The step is to be repeated with `range.line`. */
+/* Returns rc. When a step needed the number of an uncounted line, returns 0 and answers
+ * {"uncounted":true}: repeat the step with `range.line`. */
 int leat__part_answer(leat__text_files *files, int rc, leat__buf *json);
 /* Appends the files as JSON: [["path", bytes], …]. */
 void leat__part_files(const leat__text_files *files, leat__json *j);
-/* Stores the stamps of the files at the begin of a run; LEAT_EDATA at its end if one is different. */
+/* stamp stores the stamps of the files when a run begins; compare fails with LEAT_EDATA if one has
+ * changed. */
 int leat__part_stamp(const leat__part *p, const leat__text_files *files, leat_error *err) LEAT_MUST_CHECK;
 int leat__part_compare(const leat__part *p, const leat__text_files *files, leat_error *err) LEAT_MUST_CHECK;
 
-/* One file from pieces of others. */
+/* A range of a file that is copied into another one. */
 typedef struct leat__part_piece {
     const char *path;
     uint64_t from, len;
-    uint64_t add; /* to each number of 8 bytes */
+    uint64_t add; /* added to each 8-byte number */
     uint64_t at;  /* offset in the output file, if others wrote the rest of it */
 } leat__part_piece;
 int leat__part_copy(const leat__part *p, const char *to, const leat__part_piece *pieces, size_t count,
                     leat_error *err) LEAT_MUST_CHECK;
-/* The same for an output file: WORK/out.NAME, from files of the work folder. `patch`: the parts wrote it,
- * these are their edges. */
+/* Makes an output file, WORK/out.NAME, from files of the work folder. `patch`: the parts wrote it,
+ * and the pieces are their edges. */
 int leat__part_copy_output(const leat__part *p, const char *name, bool patch, const leat__part_piece *pieces,
                            size_t count, leat_error *err) LEAT_MUST_CHECK;
 
 enum { LEAT__OUT_KEPT, LEAT__OUT_SECOND, LEAT__OUT_BAD, LEAT__OUTS };
 
-/* Places of the kept documents of a part in the output files. */
+/* Where the kept documents of a part go in the output files. */
 typedef struct leat__part_place {
     uint64_t shard_bytes;
     leat__place begin, end;
 } leat__part_place;
-/* Opens the outputs of a part. `place` is NULL unless it is known. */
+/* Opens the outputs of a part. `place` is NULL if not known. */
 int leat__part_open(const leat__part *p, leat__shards out[LEAT__OUTS], leat__compress compress,
                     const leat__part_place *place, leat_error *err) LEAT_MUST_CHECK;
-/* Commits them and writes the marker. `stats` is a JSON object. */
+/* Commits the outputs and writes the marker. `stats` is a JSON object. */
 int leat__part_finish(const leat__part *p, leat__shards out[LEAT__OUTS], const char *stats,
                       leat_error *err) LEAT_MUST_CHECK;
 int leat__part_done(const leat__part *p, const char *kind, bool *done, leat_error *err) LEAT_MUST_CHECK;
@@ -106,31 +107,32 @@ int leat__part_done(const leat__part *p, const char *kind, bool *done, leat_erro
 /* The outputs of all parts. */
 typedef struct leat__join {
     const leat__part *part;
-    const char *output;            /* folder */
-    const char *names[LEAT__OUTS]; /* of the output files, NULL = none */
+    const char *output;            /* output folder */
+    const char *names[LEAT__OUTS]; /* names of the output files, NULL = none */
     uint64_t shard_bytes;
     leat__compress compress;
-    uint32_t first;               /* part with outputs */
-    const uint64_t *shard_length; /* the parts wrote `shards` files of these lengths; NULL = none */
-    uint64_t shards, bytes;       /* of the kept documents; set by leat__join_list and _end */
-    leat__text_meter meter;       /* of all parts */
+    uint32_t first;               /* first part with outputs */
+    const uint64_t *shard_length; /* lengths of the `shards` files that the parts wrote; NULL = none */
+    uint64_t shards, bytes;       /* totals of kept documents; set by leat__join_list and _end */
+    leat__text_meter meter;       /* sum over all parts */
     uint64_t *length[LEAT__OUTS];
     leat__buf *frames, *edges;
 } leat__join;
 
-/* Reads the markers; `add` is called with the stats of each part. */
+/* Reads the markers and calls `add` with the stats of each part. */
 int leat__join_open(leat__join *j, void (*add)(void *cookie, const json_t *stats), void *cookie,
                     leat_error *err) LEAT_MUST_CHECK;
 void leat__join_close(leat__join *j);
-/* Appends {"copies":[{"to":"kept-00000.jsonl","patch":false,"pieces":[["part-00000.kept",0,17,0],…]},…]}:
- * names, offset and length there, and the offset in a file that is patched. */
+/* Appends
+ * {"copies":[{"to":"kept-00000.jsonl","patch":false,"pieces":[["part-00000.kept",0,17,0],…]},…]}. A
+ * piece has a name, offset and length there, and the offset in a patched file. */
 int leat__join_list(leat__join *j, leat__buf *json, leat_error *err) LEAT_MUST_CHECK;
 /* Renames the copies and removes files of an earlier run. */
 int leat__join_end(leat__join *j, leat_error *err) LEAT_MUST_CHECK;
-/* Adds what a task said about its load, in JSON, to a meter. */
+/* Adds the load that a task reported, in JSON, to a meter. */
 void leat__part_load(const json_t *stats, leat__text_meter *meter);
 
-/* Removes the folder: its files, and folders with only files. */
+/* Removes the folder with its files and subfolders, which must have only files. */
 int leat__part_remove(const char *folder, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

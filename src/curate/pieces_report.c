@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Collecting and writing.
+ * Collects and writes the report: see pieces_report.h.
  */
 #include "curate/pieces_report.h"
 
@@ -16,7 +16,7 @@ void leat__pieces_note(leat__buf *out, uint64_t pieces, uint64_t removed, uint64
     size_t len = strlen(id);
     if (len < sizeof doc.id) {
         memcpy(doc.id, id, len);
-    } else { /* a string: numbers are shorter. Not within an escape or a character */
+    } else { /* a string, since numbers are shorter: not cut within an escape or a character */
         size_t n = sizeof doc.id - 16;
         while (n > 1 && (((unsigned char)id[n] & 0xc0) == 0x80 || id[n - 1] == '\\')) n--;
         for (size_t k = n > 6 ? n - 6 : 1; k < n; k++)
@@ -53,7 +53,7 @@ static void put_json(const leat__pieces_report *r, const leat__dedup *d, const c
     leat__json j;
     leat__json_init(&j, out, 0);
     leat__json_object(&j);
-    leat__json_kstr(&j, "report", "leat"); /* the mark that report_page.c knows it by */
+    leat__json_kstr(&j, "report", "leat"); /* report_page.c recognises its files by this */
     leat__json_ku64(&j, "documents", d->st.documents);
     leat__json_kstr(&j, "unit", unit);
     leat__json_ku64(&j, "kept", st->kept);

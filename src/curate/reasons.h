@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Why documents were dropped: a line of reasons.jsonl for each, and counts by rule. Filter runs and
- * deduplication with rules write the same ones. Any thread.
+ * The reasons why documents were dropped: a line of reasons.jsonl for each, and counts by rule. Used by
+ * filter runs and by deduplication with rules. Any thread.
  */
 #ifndef LEAT_CURATE_REASONS_H
 #define LEAT_CURATE_REASONS_H
@@ -12,27 +12,28 @@
 #include "curate/text_line.h"
 #include "text/rule.h"
 
-#define LEAT__REASON_BYTES 512 /* of a line of reasons.jsonl */
+#define LEAT__REASON_BYTES 512 /* upper bound for a line of reasons.jsonl */
 
 /* The verdict on a document. */
 typedef struct leat__rule_verdict {
     const leat__rule_set *rules;
     const uint8_t *failed; /* a byte per rule */
-    int first;             /* violated rule */
+    int first;             /* first violated rule */
     const leat__counts *counts;
 } leat__rule_verdict;
 
-/* Appends the line of a dropped document. */
+/* Appends the line about a dropped document. */
 void leat__reason_put(const leat__rule_verdict *v, const leat__line_names *names, const leat__text_chunk *c,
                       const leat__line *line, const leat__record_fields *r, leat__buf *out);
-/* Adds the verdict on a dropped document to `counts`: violated, first violated, for each rule. */
+/* Adds the verdict on a dropped document to `counts`, which has two numbers per rule: violated, first
+ * violated. */
 void leat__reason_count(const leat__rule_verdict *v, uint64_t *counts);
 /* Appends the language and its probability as members, if there is a model. */
 void leat__reason_lang(const leat__counts *counts, leat__buf *out);
 
-/* Names and thresholds of the rules; returns their number. */
+/* Fills in the names and thresholds of the rules; returns their number. */
 uint32_t leat__reason_rules(const leat__rule_set *rules, leat_filter_rule *out);
-/* The member "rules" of a report. */
+/* Writes the member "rules" of a report. */
 void leat__reason_rules_json(const leat_filter_rule *rules, uint32_t count, leat__json *j);
 
 #endif

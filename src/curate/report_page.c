@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "io/file.h"
 
-/* First bytes of a page and of its data, by which an earlier one is known. */
+/* First bytes of a page and of its data, by which an earlier one is recognised. */
 #define HTML_HEAD "<!DOCTYPE html>\n<!-- report of leat -->"
 #define JSON_HEAD "{\"report\":\"leat\","
 #define PLOT_WIDTH 360
@@ -159,7 +159,7 @@ static int check_path(void *cookie, const char *path, bool html, leat_error *err
                       path);
 }
 
-/* Appends the path as an absolute one without "." and double slashes. */
+/* Appends the path as an absolute path without "." and double slashes. */
 static void put_absolute(leat__buf *out, const char *path)
 {
     char here[4096];
@@ -170,7 +170,7 @@ static void put_absolute(leat__buf *out, const char *path)
     }
 }
 
-/* True when the file is directly in a folder that does not exist yet: the run makes it. */
+/* True when the file is directly in a folder that does not exist yet and that the run creates. */
 static bool in_new_folder(const char *path, const char *folder)
 {
     leat__buf file, parent;

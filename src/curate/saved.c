@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See saved.h. The file: a head, then the parts. The head has a hash of the parts.
+ * See saved.h. The file has a head, then the parts. The head has a hash of the parts.
  */
 #include "curate/saved.h"
 
@@ -13,13 +13,13 @@
 #include "io/file.h"
 
 #define MAGIC "LEATSTA1"
-#define PAUSE (5 * LEAT_NS_PER_S) /* the shortest time between two saves */
-#define SHARE 50                  /* saving may take 1/SHARE of the time */
+#define PAUSE (5 * LEAT_NS_PER_S) /* least time between two saves */
+#define SHARE 50                  /* saving may take at most 1/SHARE of the time */
 
 typedef struct head {
     char magic[8];
     uint64_t key[2];
-    uint64_t size; /* of all parts */
+    uint64_t size; /* size of all parts */
     uint64_t hash;
 } head;
 

@@ -41,7 +41,7 @@ static bool takes_columns(const leat_select_strategy *of)
            of->kind == LEAT_SELECT_THRESHOLD;
 }
 
-/* Files that no strategy uses are a mistake. */
+/* Fails for files that no strategy uses: they are a mistake. */
 static int check_use(const leat_select_opts *o, leat_error *err)
 {
     bool vectors = false, field = false, columns = o->where != NULL;
@@ -144,7 +144,7 @@ int leat__select_plan(leat__selecting *s, leat_error *err)
 {
     const leat_select_opts *o = &s->opts;
     uint64_t need = s->rows * ROW_BYTES, vectors = 0, rows, previous = 0;
-    size_t dim = 0, own = 0; /* own: of diversity */
+    size_t dim = 0, own = 0; /* own: that of diversity */
     for (uint32_t i = 0; i < o->strategy_count; i++) {
         const leat_select_strategy *of = &o->strategies[i];
         uint64_t query = 0;
@@ -202,7 +202,8 @@ static int choose(leat__selecting *s, leat_error *err)
     LEAT_TRY(leat__greedy_run(&g, err));
     s->stats.distances = g.distances;
     s->stats.resumed = g.resumed;
-    /* When the count was reached first, not all rows were compared. Which ones depends on the threads. */
+    /* If the count was reached first, not all rows were compared. Which ones depends on the number of
+     * threads. */
     const bool all = s->stats.selected < s->count;
     for (uint64_t i = 0; i < s->rows; i++) {
         if (s->state[i] != LEAT__ROW_NEAR) continue;
@@ -212,7 +213,7 @@ static int choose(leat__selecting *s, leat_error *err)
     return 0;
 }
 
-/* A selection without rows is of no use to anything that takes one. */
+/* Fails when no row was selected: nothing can use an empty selection. */
 static int refuse_empty(const leat__selecting *s, leat_error *err)
 {
     const leat_select_stats *st = &s->stats;

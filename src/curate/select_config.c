@@ -21,7 +21,7 @@ struct leat__select_config {
     bool has_doc;
     leat_select_strategy strategy[LEAT__SELECT_STRATEGIES];
     uint32_t strategies;
-    leat_select_target target[LIST_MAX]; /* of all strategies */
+    leat_select_target target[LIST_MAX]; /* targets of all strategies */
     uint32_t targets;
     const char *column[LIST_MAX];
     uint32_t columns;
@@ -48,7 +48,7 @@ static yaml_node_t *node(leat__select_config *c, int index)
     return yaml_document_get_node(&c->doc, index);
 }
 
-/* The text of a scalar; NULL for anything else, and for text with a NUL. */
+/* Returns the text of a scalar; NULL for other nodes and for text with a NUL. */
 static const char *scalar(const yaml_node_t *n)
 {
     if (!n || n->type != YAML_SCALAR_NODE) return NULL;
@@ -137,7 +137,7 @@ enum {
 static const char *const strategy_keys[K_COUNT] = {"strategy",   "embeddings", "query",        "column",
                                                    "where",      "strength",   "min_distance", "distribution",
                                                    "neighbours", "seed",       "field"};
-/* The kinds that have a key, one bit each. */
+/* The kinds of strategy that accept each key, one bit per kind. */
 #define OF(kind) (1u << LEAT_SELECT_##kind)
 static const uint32_t key_kinds[K_COUNT] = {
     [K_STRATEGY] = ~0u,
@@ -214,7 +214,7 @@ static int get_strategy(leat__select_config *c, const yaml_node_t *at, leat_erro
     leat_select_strategy *s = &c->strategy[c->strategies];
     bool seen[K_COUNT] = {false};
     size_t key;
-    const bool word = scalar(at) != NULL; /* a strategy without settings */
+    const bool word = scalar(at) != NULL; /* a name only: a strategy without settings */
     if ((!word && at->type != YAML_MAPPING_NODE) || c->strategies == LEAT__SELECT_STRATEGIES)
         return leat__fail(err, LEAT_EINVAL,
                           "%s:%zu: strategies must be a list of at most %d names or mappings", c->name,
@@ -224,7 +224,7 @@ static int get_strategy(leat__select_config *c, const yaml_node_t *at, leat_erro
         c->strategies++;
         return 0;
     }
-    for (int pass = 0; pass < 2; pass++) /* the kind first: it decides which keys there are */
+    for (int pass = 0; pass < 2; pass++) /* the kind first: it decides which keys are valid */
         for (const yaml_node_pair_t *p = at->data.mapping.pairs.start; p < at->data.mapping.pairs.top; p++) {
             const yaml_node_t *name = node(c, p->key), *value = node(c, p->value);
             LEAT_TRY(find_key(c, name, strategy_keys, K_COUNT, &key, err));
@@ -266,7 +266,7 @@ static int get_strategies(leat__select_config *c, leat_select_opts *o, const yam
                           leat_error *err)
 {
     const bool list = value->type == YAML_SEQUENCE_NODE;
-    if (!list) LEAT_TRY(get_strategy(c, value, err)); /* one of them */
+    if (!list) LEAT_TRY(get_strategy(c, value, err)); /* a single strategy */
     for (const yaml_node_item_t *i = list ? value->data.sequence.items.start : NULL;
          list && i < value->data.sequence.items.top; i++)
         LEAT_TRY(get_strategy(c, node(c, *i), err));
@@ -277,7 +277,7 @@ static int get_strategies(leat__select_config *c, leat_select_opts *o, const yam
     return 0;
 }
 
-/* Texts given as options win. */
+/* Sets a text, unless the options already give it. */
 static int fill_text(leat__select_config *c, const char *key, const yaml_node_t *value, const char **to,
                      leat_error *err)
 {
@@ -333,7 +333,7 @@ static int take_document(leat__select_config *c, leat_select_opts *o, leat_error
     return 0;
 }
 
-/* Only one document is read: a second one would be ignored. */
+/* Fails when a second document follows, which would be ignored. */
 static int refuse_more(const leat__select_config *c, yaml_parser_t *parser, leat_error *err)
 {
     yaml_document_t next;

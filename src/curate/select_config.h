@@ -28,13 +28,12 @@
 
 typedef struct leat__select_config leat__select_config;
 
-/* Fills what `opts` leaves open from opts->config. The result points into *config: keep
- * it as long. */
+/* Fills in from opts->config what `opts` leaves open. The result points into *config: close it after use. */
 int leat__select_config_open(leat__select_config **config, leat_select_opts *opts,
                              leat_error *err) LEAT_MUST_CHECK;
 void leat__select_config_close(leat__select_config **config);
 
-/* Names of the kinds, by leat_select_kind; NULL past the last. */
+/* Returns the name of a leat_select_kind; NULL past the last. */
 const char *leat__select_kind_name(uint32_t kind);
 
 #endif

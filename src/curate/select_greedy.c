@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See select_greedy.h. Each member of the crew has a range of rows, with one heap per
- * group, ordered by the bound without the group's factor. A row remembers how many of the
- * chosen rows it was compared with.
+ * See select_greedy.h. Each member of the team has a range of rows, with one heap per group, ordered by
+ * the bound without the group's factor. For each row it is known with how many of the chosen rows it was
+ * compared.
  */
 #include "curate/select_greedy.h"
 
@@ -16,8 +16,8 @@
 #include "base/num.h"
 #include "probe/cpu.h"
 
-#define BLOCK 32    /* chosen rows that a row is compared with at a time */
-#define ALONE 20000 /* below this many distances per choice the caller works alone */
+#define BLOCK 32    /* chosen rows compared with a row at a time */
+#define ALONE 20000 /* with fewer distances per choice the caller works alone */
 #define NONE UINT64_MAX
 
 typedef struct heap {
@@ -28,7 +28,7 @@ typedef struct heap {
 typedef struct best {
     uint64_t row;
     uint32_t group;
-    double score; /* a logarithm, as below */
+    double score; /* as a logarithm */
     uint64_t distances;
 } best;
 
@@ -45,20 +45,20 @@ typedef struct progress {
 typedef struct greedy {
     leat__greedy *g;
     void (*compare)(const float *a, const float *b, size_t dim, size_t count, float *out);
-    float *near;    /* squared distance to the nearest chosen row, of those seen */
-    uint32_t *seen; /* chosen rows that it was compared with */
+    float *near;    /* squared distance to the nearest compared chosen row */
+    uint32_t *seen; /* number of chosen rows it was compared with */
     double *bound;  /* logarithm of the upper bound of the score, without the factor of the group */
     float *centres; /* vectors of the chosen rows */
     uint64_t centre_count, centre_room;
-    uint32_t groups; /* of all balances together */
-    uint32_t *of;    /* group of each row; NULL when there is one */
-    uint32_t *first; /* a row of each group: its groups in the balances */
-    double *factor;  /* logarithm, of each group, for the current choice */
+    uint32_t groups; /* combined groups of all balances */
+    uint32_t *of;    /* group of each row; NULL when there is only one */
+    uint32_t *first; /* one row of each group, which gives its groups in the balances */
+    double *factor;  /* logarithm of each group's factor, for the current choice */
     uint32_t *rows;  /* memory of all heaps */
     heap *heaps;     /* by member, then group */
     best *found;     /* by member */
     uint32_t members;
-    _Atomic uint64_t reached; /* the highest exact score of this choice, as bits in its order */
+    _Atomic uint64_t reached; /* highest exact score of this choice, in the bits of `ordered` */
     pick *picks;              /* the choices, for the saved state */
     progress at;
 } greedy;
@@ -118,8 +118,8 @@ static void pop(const greedy *s, heap *h)
 
 /* ---- one choice ---- */
 
-/* Compares the row with the chosen rows that it has not seen, until it is not the top of
- * its heap any more. True when it has seen all. */
+/* Compares the row with the chosen rows it was not yet compared with, until it is no longer the top
+ * of its heap. Returns true when it was compared with all. */
 static bool catch_up(const greedy *s, const heap *h, uint32_t row, double limit, uint64_t *distances)
 {
     const leat__greedy *g = s->g;
@@ -143,7 +143,7 @@ static bool catch_up(const greedy *s, const heap *h, uint32_t row, double limit,
 
 #define SIGN (UINT64_C(1) << 63)
 
-/* Whole numbers in the order of the doubles. */
+/* Maps doubles to integers in the same order. */
 static uint64_t ordered(double score)
 {
     uint64_t bits;
@@ -172,7 +172,7 @@ static void reach(greedy *s, double score)
     }
 }
 
-/* The best row of a heap; *b is replaced when that is better. */
+/* Finds the best row of a heap, and replaces *b when that row is better. */
 static void search_heap(greedy *s, uint32_t member, uint32_t group, best *b)
 {
     heap *h = &s->heaps[(uint64_t)member * s->groups + group];
@@ -181,7 +181,7 @@ static void search_heap(greedy *s, uint32_t member, uint32_t group, best *b)
         const uint32_t row = h->row[0];
         const double limit = reached(s);
         if (s->bound[row] + factor < limit) return;
-        /* a little less, for rounding; NaN, which no bound is below, when both are -infinity */
+        /* slightly less, for rounding; NaN, which no bound is below, when both are -infinity */
         const double least = limit - factor - 1e-12 * (fabs(limit) + fabs(factor));
         const bool whole = catch_up(s, h, row, least, &b->distances);
         if (s->g->vectors && sqrt((double)s->near[row]) < s->g->min_distance) {
@@ -234,7 +234,7 @@ static int choose(greedy *s, uint64_t row, leat_error *err)
     return add_centre(s, row, err);
 }
 
-/* The score itself. 0 stays 0: the row is equal to a chosen one, or its group has no share. */
+/* Returns the score itself. 0 stays 0: the row equals a chosen one, or its group has no share. */
 static double product(double logarithm)
 {
     if (logarithm == -INFINITY) return 0;
@@ -245,7 +245,7 @@ static double product(double logarithm)
 
 enum { PARTS = 5 };
 
-/* Old distances are upper bounds, so these arrays are all that a run needs to continue. */
+/* Lists the arrays of the saved state. Old distances are upper bounds, so no others are needed to resume. */
 static void list_parts(greedy *s, leat__saved_part parts[PARTS])
 {
     const leat__greedy *g = s->g;
@@ -256,7 +256,7 @@ static void list_parts(greedy *s, leat__saved_part parts[PARTS])
     parts[4] = (leat__saved_part){s->seen, (size_t)g->rows * sizeof *s->seen};
 }
 
-/* A hash of everything that the choice depends on. */
+/* Hashes everything that the choice depends on. */
 static int make_key(const leat__greedy *g, leat_error *err)
 {
     const double numbers[] = {(double)g->rows, (double)g->count,    g->diversity,
@@ -279,7 +279,7 @@ static int make_key(const leat__greedy *g, leat_error *err)
     return 0;
 }
 
-/* A run that cannot save its state, on a full disk for example, continues without. */
+/* Saves the state. If that fails, for example on a full disk, the run continues without it. */
 static void save(greedy *s)
 {
     leat__saved_part parts[PARTS];
@@ -304,7 +304,7 @@ static void begin_rows(greedy *s)
     for (uint64_t i = 0; i < s->g->rows; i++) s->near[i] = (float)(LEAT__SELECT_FAR * LEAT__SELECT_FAR);
 }
 
-/* Continues the choice of a run that was killed or stopped. */
+/* Resumes the choice of an interrupted run. */
 static int resume(greedy *s, leat_error *err)
 {
     leat__greedy *g = s->g;
@@ -328,7 +328,7 @@ static int resume(greedy *s, leat_error *err)
     return rc;
 }
 
-/* Tells the caller of the choices of the saved state. */
+/* Passes the choices of the saved state to the caller. */
 static int replay(greedy *s, leat_error *err)
 {
     leat__greedy *g = s->g;
@@ -373,8 +373,7 @@ static int run_choices(greedy *s, leat_error *err)
             const best *b = &s->found[m];
             last += b->distances;
             if (b->row == NONE || (top.row != NONE && b->score <= top.score)) continue;
-            top = *b; /* members have ascending rows: the first of equal scores is the
-                         lower row */
+            top = *b; /* members have ascending rows: the first of equal scores is the lower row */
             from = m;
         }
         g->distances += last;
@@ -387,8 +386,7 @@ static int run_choices(greedy *s, leat_error *err)
 
 /* ---- set-up ---- */
 
-/* Groups of all balances together: of[row] becomes old * count + next, then dense
- * numbers. */
+/* Combines the groups of all balances: of[row] becomes old * count + next, then a dense number. */
 typedef struct pair {
     uint64_t both;
     uint32_t row;
@@ -429,7 +427,7 @@ static uint32_t group_of(const greedy *s, uint64_t row)
     return s->of ? s->of[row] : 0;
 }
 
-/* Puts open rows into the heaps of their members and groups. */
+/* Puts the open rows into the heaps of their members and groups. */
 static int fill_heaps(greedy *s, leat_error *err)
 {
     const leat__greedy *g = s->g;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is known before the first row is chosen: see select_run.h.
+ * Computes everything that is known before the first row is chosen: see select_run.h.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 #include "probe/cpu.h"
 
 #define NEIGHBOURS 20
-#define FLOOR 0.001 /* the lowest objective of a column: a product must not become 0 for one number */
-#define LEAST 1e-7  /* the lowest similarity: below what floats tell apart */
+#define FLOOR 0.001 /* lowest objective of a column: one number must not make a product 0 */
+#define LEAST 1e-7  /* lowest similarity: smaller differences are lost in floats */
 
 const char *leat__select_where(const leat__selecting *s, uint32_t i)
 {
@@ -96,7 +96,7 @@ static int apply_thresholds(leat__selecting *s, leat_error *err)
 
 /* ---- objectives that do not change ---- */
 
-/* objective: above 0. Weights are logarithms. */
+/* Adds an objective (above 0) to the weight of a row, as a logarithm. */
 static void weigh(leat__selecting *s, const leat_select_strategy *of, uint64_t row, double objective)
 {
     s->weight[row] += (of->strength != 0 ? of->strength : 1) * log2(objective);
@@ -111,7 +111,7 @@ static int add_weights(leat__selecting *s, const leat_select_strategy *of, doubl
         low = LEAT_MIN(low, value[i]);
         high = LEAT_MAX(high, value[i]);
     }
-    const double by = isfinite(high - low) ? 1 : 0.5; /* the range itself may be too large for a double */
+    const double by = isfinite(high - low) ? 1 : 0.5; /* the range itself may overflow a double */
     const double range = high * by - low * by;
     for (uint64_t i = 0; i < s->rows; i++) {
         if (s->state[i] != LEAT__ROW_OPEN) continue;
@@ -198,7 +198,7 @@ static int add_similarity(leat__selecting *s, const leat_select_strategy *of, do
     return rc;
 }
 
-/* Mean distance to the nearest rows. */
+/* Stores the mean distance to the nearest rows. */
 static void take_near(void *cookie, uint64_t row, const leat__neighbour *near, uint32_t count)
 {
     const comparing *c = cookie;
@@ -213,7 +213,7 @@ static int tell_near(void *cookie, uint64_t done, uint64_t total)
     return o->progress ? o->progress(o->cookie, done, total, 0, 0) : 0;
 }
 
-/* Typicality: 1 / mean distance, scaled so that the most typical row has 1. */
+/* Adds typicality: 1 / mean distance, scaled so that the most typical row has 1. */
 static int add_typicality(leat__selecting *s, const leat_select_strategy *of, double *value, leat_error *err)
 {
     double nearest = LEAT__SELECT_FAR;
@@ -251,7 +251,7 @@ static uint32_t group_of(const int64_t *codes, uint32_t groups, int64_t code)
     return at ? (uint32_t)(at - codes) : groups;
 }
 
-/* The distinct codes, sorted. */
+/* Sorts the codes and keeps each distinct one once; returns their number. */
 static uint32_t distinct(int64_t *codes, uint64_t n)
 {
     uint32_t groups = 0;
@@ -278,7 +278,7 @@ static int set_targets(leat__selecting *s, const leat_select_strategy *of, leat_
         const uint32_t g = group_of(codes, b->groups, code);
         if (g < b->groups && b->want[g] >= 0)
             return leat__fail(err, LEAT_EINVAL, "balance: %s has two shares", of->targets[i].name);
-        if (g == b->groups) continue; /* no row has it */
+        if (g == b->groups) continue; /* no row has this code */
         b->want[g] = share;
         others--;
     }
@@ -359,7 +359,7 @@ int leat__select_prepare(leat__selecting *s, leat_error *err)
     }
     LEAT_TRY(open_previous(s, err));
     LEAT_TRY(apply_thresholds(s, err));
-    /* Weights first: they leave rows out, which balance does not count. */
+    /* Weights come first: they exclude rows, which balance then does not count. */
     for (int pass = 0; pass < 2; pass++)
         for (uint32_t k = 0; k < s->opts.strategy_count; k++)
             if ((s->opts.strategies[k].kind == LEAT_SELECT_WEIGHTS) == (pass == 0))

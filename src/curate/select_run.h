@@ -18,17 +18,17 @@ typedef struct leat__selecting {
     leat__select_config *config;
     leat__column_packs sheets;
     leat__thread_team *crew;
-    uint64_t rows, count; /* count: to choose */
+    uint64_t rows, count; /* count: rows to choose */
     uint8_t *state;
     double *weight;
-    /* The vectors read last, and their path: strategies may share them. */
+    /* The vectors read last and their path, since strategies may share them. */
     leat__vectors vectors;
     const char *vectors_path, *vectors_field;
     const leat_select_strategy *diversity; /* or NULL */
     leat__balance balance[LEAT__SELECT_STRATEGIES];
     uint32_t balances;
-    double *shown[LEAT__SELECT_STRATEGIES]; /* per strategy: what the reason names, or NULL */
-    /* results */
+    double *shown[LEAT__SELECT_STRATEGIES]; /* per strategy: the values named in reasons, or NULL */
+    /* Results. */
     int64_t *order, *round;
     double *score, *distance;
     int64_t next_order;
@@ -37,20 +37,19 @@ typedef struct leat__selecting {
 
 /* Checks options and strategies. */
 int leat__select_check(leat__selecting *s, leat_error *err) LEAT_MUST_CHECK;
-/* Refuses a run that needs more memory than was given. */
+/* Fails when the run needs more memory than was given. */
 int leat__select_plan(leat__selecting *s, leat_error *err) LEAT_MUST_CHECK;
-/* Reads the previous selection, applies thresholds, makes weights and balances, reads
- * vectors. */
+/* Reads the previous selection, applies thresholds, computes weights and balances, and reads vectors. */
 int leat__select_prepare(leat__selecting *s, leat_error *err) LEAT_MUST_CHECK;
 void leat__select_forget(leat__selecting *s);
 /* Writes the columns. */
 int leat__select_write(leat__selecting *s, leat_error *err) LEAT_MUST_CHECK;
 
-/* The conditions, in the order of the states LEAT__ROW_OUT + i; NULL past the last. */
+/* Returns condition i, which sets state LEAT__ROW_OUT + i; NULL past the last. */
 const char *leat__select_where(const leat__selecting *s, uint32_t i);
-/* The pack with the vectors of a strategy. */
+/* Returns the path of the pack with the vectors of a strategy. */
 const char *leat__select_vectors_of(const leat__selecting *s, const leat_select_strategy *of);
-/* Their field; NULL: the only one. */
+/* Returns the field of these vectors; NULL: the only one. */
 const char *leat__select_field_of(const leat__selecting *s, const leat_select_strategy *of);
 
 void leat__select_json(const leat_select_stats *stats, leat__buf *out);

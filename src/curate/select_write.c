@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The columns of a selection: a pack with the rows and keys of the one selected from.
+ * The columns of a selection: a pack with the same rows and keys as the source pack.
  */
 #include <math.h>
 
@@ -16,7 +16,7 @@
 
 enum { F_SELECTED, F_ORDER, F_ROUND, F_SCORE, F_DISTANCE, F_REASON, F_COUNT };
 
-/* {"kind":"leat select 1","pack":…,"fingerprint":…,"strategies":[…]} */
+/* Writes {"kind":"leat select 1","pack":…,"fingerprint":…,"strategies":[…]}. */
 static void describe(const leat__selecting *s, leat__buf *out)
 {
     leat__json j;
@@ -59,7 +59,7 @@ static int create(const leat__selecting *s, leat_packer **packer, leat_error *er
     return rc;
 }
 
-/* "diversity 0.8312, blur 12.3, label 4": what each strategy saw in the row. */
+/* Writes the value of each strategy for the row, as in "diversity 0.8312, blur 12.3, label 4". */
 static void explain_chosen(const leat__selecting *s, uint64_t row, leat__buf *out)
 {
     for (uint32_t k = 0; k < s->opts.strategy_count; k++) {
@@ -67,7 +67,7 @@ static void explain_chosen(const leat__selecting *s, uint64_t row, leat__buf *ou
         if (of->kind == LEAT_SELECT_THRESHOLD) continue;
         leat__buf_puts(out, out->len ? ", " : "");
         leat__buf_puts(out, of->column ? of->column : leat__select_kind_name(of->kind));
-        if (of->column && leat__str_eq(of->column, "folder")) continue; /* its code is a hash */
+        if (of->column && leat__str_eq(of->column, "folder")) continue; /* the code is a hash */
         leat__buf_printf(out, " %.6g", s->shown[k] ? s->shown[k][row] : s->distance[row]);
     }
     if (out->len == 0) leat__buf_puts(out, "meets all conditions");

@@ -23,7 +23,7 @@
 #include "pack/selection.h"
 
 #define THRESHOLD 0.95
-#define TRAIN_PER_CLUSTER 32 /* rows of the sample that clusters are found on */
+#define TRAIN_PER_CLUSTER 32 /* sampled rows per cluster, to find the clusters on */
 #define ROW_BYTES                                                                                            \
     36 /* cluster, distance, similarity, of, places while sorting, order                                     \
         */
@@ -85,7 +85,7 @@ static int charge(deduping *d, uint64_t bytes, leat_error *err)
     return leat_budget_charge(d->budget, LEAT_BUDGET_OTHER, bytes, 0, err);
 }
 
-/* Divides the budget: bytes per row, clusters, then vectors: all of them, or tiles. */
+/* Divides the budget: bytes per row, then clusters, then vectors (all of them, or tiles). */
 static int plan(deduping *d, uint64_t rows, size_t dim, leat_error *err)
 {
     leat_budget_stats bs;
@@ -94,7 +94,7 @@ static int plan(deduping *d, uint64_t rows, size_t dim, leat_error *err)
     d->sample = LEAT_MIN(rows, (uint64_t)d->s.clusters * TRAIN_PER_CLUSTER);
     const uint64_t least = LEAT_MAX(d->sample, 2 * LEAST_TILE); /* the sample does not depend on memory */
     const uint64_t base = rows * ROW_BYTES + leat__kmeans_bytes(d->sample, d->s.clusters, dim);
-    LEAT_TRY(fits(d, base + least * vector, err)); /* all of it: the number that is named is enough */
+    LEAT_TRY(fits(d, base + least * vector, err)); /* named in the message: this limit is enough */
     LEAT_TRY(charge(d, base, err));
     leat_budget_read(d->budget, &bs);
     uint64_t left = (bs.limit - bs.used) / vector; /* in rows */
@@ -125,8 +125,8 @@ static int by_similarity(const void *x, const void *y)
     return a->row > b->row ? -1 : a->row < b->row;
 }
 
-/* Removes the most similar rows until the share is kept; the first row of a cluster
- * always stays. */
+/* Removes the most similar rows until the requested share is left. The first row of a cluster always
+ * stays. */
 static int remove_share(deduping *d, leat_error *err)
 {
     const uint64_t n = d->store.count;
@@ -167,8 +167,7 @@ static int decide(deduping *d, leat_error *err)
     return 0;
 }
 
-/* The kept row that a removed row leads to: each step goes to an earlier row of the
- * cluster. */
+/* Returns the kept row for a removed one: each step leads to an earlier row of the cluster. */
 static uint32_t kept_for(const deduping *d, uint32_t row)
 {
     while (d->removed[row]) row = d->s.of[row];
@@ -256,7 +255,7 @@ static int size_of(deduping *d, uint64_t *rows, size_t *dim, leat_error *err)
     return rc;
 }
 
-/* A hash of everything that clusters and similarities depend on. */
+/* Hashes everything that clusters and similarities depend on. */
 static int make_key(deduping *d, leat_error *err)
 {
     leat_pack_info info = {.struct_size = sizeof info};

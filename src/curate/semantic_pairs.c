@@ -33,7 +33,8 @@ static int sample_rows(leat__semantic *s, uint64_t sample, leat__vectors *v, lea
 
 enum { PARTS = 8 };
 
-/* Everything that is known of the rows, between chunks of rows and between clusters. */
+/* Lists the arrays of the saved state: all that is known about the rows. Saved between chunks of rows
+ * and between clusters. */
 static void list_parts(leat__semantic *s, leat__saved_part parts[PARTS])
 {
     const size_t rows = (size_t)s->store->count, numbers = (size_t)s->k.count * s->k.dim;
@@ -47,8 +48,8 @@ static void list_parts(leat__semantic *s, leat__saved_part parts[PARTS])
     parts[7] = (leat__saved_part){s->of, rows * sizeof *s->of};
 }
 
-/* Tells how far the run is, and saves its state when it is stopped or some time has passed. A run that
- * cannot save its state, on a full disk for example, continues without. */
+/* Reports progress, and saves the state when stopped or when some time has passed. If saving fails,
+ * for example on a full disk, the run continues without it. */
 static int tell(leat__semantic *s, uint64_t done, leat_error *err)
 {
     leat__saved_part parts[PARTS];
@@ -82,7 +83,7 @@ static void begin_rows(leat__semantic *s)
     }
 }
 
-/* The centres, of the saved state or of a sample of the rows. */
+/* Loads the centres from the saved state, or finds them on a sample of the rows. */
 static int find_centres(leat__semantic *s, uint64_t sample, leat_error *err)
 {
     leat__saved_part parts[PARTS];
@@ -104,7 +105,7 @@ static int find_centres(leat__semantic *s, uint64_t sample, leat_error *err)
 
 /* ---- clusters of all rows ---- */
 
-/* Assigns a chunk of rows to clusters and adds them up; or measures their distance to the mean. */
+/* Assigns a chunk of rows to clusters and sums them, or measures their distance to the mean. */
 static void take_chunk(leat__semantic *s, const leat__vectors *v)
 {
     const uint64_t at = s->at.row;
@@ -117,8 +118,8 @@ static void take_chunk(leat__semantic *s, const leat__vectors *v)
         leat__kmeans_add(&s->k, v, s->cluster + at, s->sum, s->members, s->crew);
 }
 
-/* The clusters are found on a sample; distances are those to the mean of all rows of a cluster, which only
- * some orders need. */
+/* Processes all rows in chunks. Clusters come from a sample; distances are to the mean of all rows of
+ * a cluster, which only some orders need. */
 static int pass_rows(leat__semantic *s, uint64_t chunk, leat_error *err)
 {
     leat__vectors v = {.dim = s->store->dim};
@@ -178,10 +179,10 @@ typedef struct comparing {
     leat__semantic *s;
     void (*compare)(const float *a, const float *b, size_t dim, size_t count, float *out);
     part own, earlier;
-    bool same; /* both are one part: only earlier rows of it count */
+    bool same; /* both are the same tile: only its earlier rows count */
 } comparing;
 
-/* Members take every members-th row: later rows of a part have more to compare. */
+/* Each member takes every members-th row, since later rows have more to compare. */
 static void compare_part(void *cookie, uint32_t member, uint32_t members)
 {
     const comparing *c = cookie;
@@ -191,7 +192,7 @@ static void compare_part(void *cookie, uint32_t member, uint32_t members)
     for (uint64_t i = member; i < c->own.n; i += members) {
         const uint32_t row = c->own.row[i];
         const uint64_t end = c->same ? i : c->earlier.n;
-        float nearest = s->similarity[row]; /* squared distance of the best so far */
+        float nearest = s->similarity[row]; /* squared distance of the best row so far */
         uint32_t of = s->of[row];
         for (uint64_t at = 0; at < end; at += BLOCK) {
             const size_t n = (size_t)LEAT_MIN(end - at, BLOCK);
@@ -256,7 +257,7 @@ static int by_central(const void *x, const void *y)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* Rows cluster by cluster, in the order in which they are kept. */
+/* Sorts rows by cluster, and within a cluster in the order in which they are kept. */
 static int order_rows(const leat__semantic *s, uint32_t *row, leat_error *err)
 {
     static int (*const orders[])(const void *, const void *) = {by_row, by_outer, by_central};
@@ -285,7 +286,7 @@ int leat__semantic_compare(leat__semantic *s, leat_error *err)
         s->at.row = end;
         rc = tell(s, n / 2 + end / 2, err);
     }
-    for (uint64_t i = 0; i < n && rc == 0; i++) /* from squared distances of unit vectors */
+    for (uint64_t i = 0; i < n && rc == 0; i++) /* squared distances of unit vectors to similarities */
         s->similarity[i] = s->of[i] == LEAT__SEMANTIC_NONE ? -1 : 1 - s->similarity[i] / 2;
     leat__free(row);
     leat__free(memory);

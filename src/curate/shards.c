@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writing shards. A file may contain several gzip members or zstd frames, so every chunk is
- * compressed alone, by the thread that made it.
+ * Writes shards. A file may contain several gzip members or zstd frames, so each chunk is compressed
+ * separately, by the thread that made it.
  */
 #include "curate/shards.h"
 
@@ -95,7 +95,7 @@ static int begin_file(leat__shards *s, leat_error *err)
     return 0;
 }
 
-/* Bytes of whole lines that still fit the open file: at least one line for an empty file. */
+/* Returns the bytes of whole lines that still fit in the open file: at least one line if it is empty. */
 static size_t fitting(const leat__shards *s, const char *data, size_t len)
 {
     if (s->single || s->offset + len <= s->shard_bytes) return len;
@@ -127,7 +127,7 @@ static int put_edge(leat__shards *s, const char *data, size_t len, uint64_t at, 
     return leat__fail_nomem(err, s->edge_data.len, "the edges of a part");
 }
 
-/* Writes the blocks that belong to this part only. */
+/* Writes only the blocks that this part does not share with others. */
 static int put_placed(leat__shards *s, const char *data, size_t len, leat_error *err)
 {
     const uint64_t shard = s->count - 1, from = s->offset, to = from + len;
@@ -171,7 +171,7 @@ int leat__shards_put(leat__shards *s, const void *data, size_t len, leat_error *
     return 0;
 }
 
-/* Reads "NAME-00012.jsonl.gz.partial". False for other files. */
+/* Parses a name such as "NAME-00012.jsonl.gz.partial". Returns false for other files. */
 static bool read_name(const char *file, const char *name, uint64_t *number, leat__compress *how,
                       bool *partial)
 {
@@ -190,7 +190,7 @@ static bool read_name(const char *file, const char *name, uint64_t *number, leat
     return *partial || *file == 0;
 }
 
-/* The folder is listed: a run that was killed can leave any of the numbers. */
+/* Lists the folder, since a killed run can leave any of the numbers. */
 int leat__shards_trim(const char *folder, const char *name, leat__compress compress, uint32_t count,
                       leat_error *err)
 {
@@ -214,7 +214,7 @@ int leat__shards_trim(const char *folder, const char *name, leat__compress compr
     return rc;
 }
 
-/* A placed part has no other names. */
+/* Finishes a placed part, which is not renamed. */
 static int commit_placed(leat__shards *s, leat_error *err)
 {
     LEAT_TRY(finish_file(s, err));

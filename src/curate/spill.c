@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Spill files.
+ * See spill.h.
  */
 #include "curate/spill.h"
 
@@ -14,7 +14,7 @@
 
 #define PATH_MAX_BYTES 4096
 #define READ_BYTES (1u << 20)
-#define SUM_MASK (UINT64_MAX >> 1) /* JSON has signed numbers */
+#define SUM_MASK (UINT64_MAX >> 1) /* JSON numbers are signed */
 
 static int path_of(const leat__spill *s, uint32_t file, char *out, leat_error *err)
 {
@@ -22,7 +22,7 @@ static int path_of(const leat__spill *s, uint32_t file, char *out, leat_error *e
     return n < PATH_MAX_BYTES ? 0 : leat__fail(err, LEAT_ELIMIT, "%s: the path is too long", s->name);
 }
 
-/* Truncates a file to its recorded length, and puts its incomplete last block into the buffer. */
+/* Truncates a file to its recorded length, and loads its incomplete last block into the buffer. */
 static int begin_file(leat__spill *s, uint32_t i, leat_error *err)
 {
     char path[PATH_MAX_BYTES];
@@ -45,7 +45,8 @@ static int begin_file(leat__spill *s, uint32_t i, leat_error *err)
     return rc;
 }
 
-/* `sums` are those of whole files: that of the incomplete block is subtracted. */
+/* Opens the files at their recorded lengths. `sums` cover whole files, so the sum of the incomplete
+ * block is subtracted. */
 static int begin_files(leat__spill *s, const uint64_t *lengths, const uint64_t *sums, leat_error *err)
 {
     for (uint32_t i = 0; i < s->count; i++) {
@@ -105,7 +106,7 @@ uint64_t leat__spill_sum(const leat__spill *s, uint32_t file)
            SUM_MASK;
 }
 
-/* Writes what the buffer has beyond the file. */
+/* Writes the bytes of the buffer that are not yet in the file. */
 static int append(leat__spill *s, uint32_t file, bool sync, leat_error *err)
 {
     char path[PATH_MAX_BYTES];
@@ -122,7 +123,7 @@ static int append(leat__spill *s, uint32_t file, bool sync, leat_error *err)
     return rc;
 }
 
-/* Drops the whole blocks of the buffer, which are written. */
+/* Drops the whole blocks of the buffer, which have been written. */
 static void drop_blocks(leat__spill *s, uint32_t file)
 {
     uint8_t *buffer = s->buffer + file * s->buffer_bytes;

@@ -20,10 +20,10 @@
 #include "io/url.h"
 
 #define FOLDER_DEPTH 32
-#define RECENT_S 2               /* times of files are not exact */
-#define REST_KEPT (4u << 20)     /* a larger buffer is not kept */
+#define RECENT_S 2               /* timestamps of files have a coarse resolution */
+#define REST_KEPT (4u << 20)     /* larger buffers are freed */
 #define WINDOW (64u << 10)       /* bytes read to find the end of a line */
-#define COUNT_BYTES (256u << 10) /* counted at once: fits the L2 cache */
+#define COUNT_BYTES (256u << 10) /* bytes counted at a time: fits the L2 cache */
 
 leat__text_chunk *leat__text_chunk_new(void)
 {
@@ -93,7 +93,7 @@ static bool is_jsonl(const char *name)
     return false;
 }
 
-/* Refuses files of other formats, which would be read as bad lines. */
+/* Fails for files of other formats, whose lines would all be bad. */
 static int check_format(leat__file *file, const char *path, leat_error *err)
 {
     static const struct {
@@ -139,7 +139,7 @@ static int add_file(leat__text_files *f, const char *path, leat_error *err)
     return 0;
 }
 
-/* True when the folder has the output of a filter or deduplication. Its documents are in kept-*;
+/* True when the folder has the output of a filter or deduplication run. Its documents are in kept-*;
  * the other files are lists about them. */
 static bool is_output(const leat__dir *dir)
 {
@@ -152,7 +152,7 @@ static bool is_output(const leat__dir *dir)
     return report && kept;
 }
 
-/* The entries of a folder that match the pattern (NULL: JSONL files, and folders inside). */
+/* Adds the entries of a folder that match the pattern (NULL: JSONL files, recursively). */
 static int add_folder(leat__text_files *f, const char *path, const char *pattern, int depth, leat_error *err)
 {
     leat__dir dir = {0};
@@ -244,7 +244,7 @@ static bool same_place(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Whether the file is in the folder, under a name that a run writes. */
+/* Fails when the file is in the folder under a name that a run writes. */
 static int check_folder(const char *path, const char *folder, leat_error *err)
 {
     const char *slash = strrchr(path, '/');
@@ -383,12 +383,12 @@ int leat__line_numbers_check(leat__line_numbers *n, leat_error *err)
     return leat__fail(err, LEAT_ECANCELED, "the lines before this part are not counted");
 }
 
-/* The line that fills the chunk exceeds a limit: skips the rest of it. The data after its
+/* Skips the rest of the line that fills the chunk, because it exceeds a limit. The data after its
  * newline goes to the next chunk. */
 static int skip_line(leat__text_files *f, leat__text_chunk *c, leat_error *err)
 {
     bool newline = false;
-    uint64_t sum = 0; /* of blocks, so that it does not depend on the length at which skipping begins */
+    uint64_t sum = 0; /* per block, so that it does not depend on the length at which skipping begins */
     for (size_t at = 0; f->sum && at < c->len; at += LEAT__CHUNK_BYTES)
         sum += leat__hash64(c->data + at, LEAT_MIN(c->len - at, LEAT__CHUNK_BYTES), f->offset + at);
     c->too_long = c->len;
@@ -412,8 +412,8 @@ static int skip_line(leat__text_files *f, leat__text_chunk *c, leat_error *err)
     return 0;
 }
 
-/* Cuts the chunk after its last newline, or after LEAT__CHUNK_LINES lines; the rest is kept. At the
- * end of the file the last line may lack its newline. */
+/* Cuts the chunk after its last newline, or after LEAT__CHUNK_LINES lines, and keeps the rest for the
+ * next. At the end of the file the last line may lack its newline. */
 static int cut(leat__text_files *f, leat__text_chunk *c, bool *whole, leat_error *err)
 {
     const uint8_t *last = memrchr(c->data, '\n', c->len);
@@ -434,14 +434,14 @@ static int cut(leat__text_files *f, leat__text_chunk *c, bool *whole, leat_error
     return 0;
 }
 
-/* What was read beyond a cut must not change the chunks after it. A chunk is longer than usual when
- * more than that was read. */
+/* True when a reader that starts after this chunk would get the same chunks. Not when more than a
+ * chunk was read ahead: the next chunk is then longer than usual. */
 static bool may_cut(const leat__text_files *f)
 {
     return f->rest.len < LEAT__CHUNK_BYTES && (f->rest.len > 0 || !f->at_end);
 }
 
-/* Starts a chunk of *room bytes with what was read after the last one. */
+/* Starts a chunk of *room bytes with the data read after the last one. */
 static int begin_chunk(leat__text_files *f, leat__text_chunk *c, size_t *room, leat_error *err)
 {
     *room = LEAT__CHUNK_BYTES;
@@ -458,7 +458,7 @@ static int begin_chunk(leat__text_files *f, leat__text_chunk *c, size_t *room, l
     return 0;
 }
 
-/* Drops what was read beyond the end of the part. */
+/* Drops the data read beyond the end of the part. */
 static void stop_at_end(leat__text_files *f, leat__text_chunk *c)
 {
     if (f->end_offset == 0 || f->next != f->end_file + 1 || f->offset + c->len < f->end_offset) return;
@@ -466,7 +466,7 @@ static void stop_at_end(leat__text_files *f, leat__text_chunk *c)
     f->at_end = true;
 }
 
-/* Reads one chunk of the open file; c->lines is 0 at its end, and when the chunk is partial. */
+/* Reads one chunk of the open file; c->lines is 0 at the end of the file and for a partial chunk. */
 static int read_chunk(leat__text_files *f, leat__text_chunk *c, leat_error *err)
 {
     size_t room = 2 * c->len; /* a partial chunk is full */
@@ -524,8 +524,8 @@ void leat__text_chunk_sum(const leat__text_files *f, leat__text_chunk *c)
     if (f->sum && c->len > 0 && !f->trusted[c->file]) c->sum = leat__hash64(c->data, c->len, c->offset);
 }
 
-/* Identifies the content of a local file by its inode, size and times; 0 when it cannot, or when it changed
- * so recently that another change may have the same time. */
+/* Returns a stamp of a local file, from its inode, size and times. Returns 0 when there is none, or
+ * when the file changed so recently that another change may have the same time. */
 static uint64_t stamp_of(const char *path)
 {
     struct stat st;
@@ -556,7 +556,7 @@ int leat__text_files_changed(const leat__text_files *f, uint32_t file, leat_erro
                       f->path[file]);
 }
 
-/* Compares the files before `end`, which are complete. */
+/* Compares the files before `end`, which have been read completely, with the first pass. */
 static int compare(leat__text_files *f, uint32_t end, leat_error *err)
 {
     for (; f->again && f->compared < end; f->compared++)
@@ -674,7 +674,7 @@ int leat__text_files_cut(leat__text_files *f, uint64_t step, bool chunks, leat__
     return rc;
 }
 
-/* In short blocks, whose counts fit a byte: the compiler makes vector code of the inner loop. */
+/* Counts newlines in short blocks, whose counts fit in a byte, so that compilers vectorise the inner loop. */
 static uint64_t count_newlines(const uint8_t *p, size_t n)
 {
     uint64_t sum = 0;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The flow of a pass. A chunk's bytes are released to the budget when the caller has taken it.
- *
- * The flow never fails for lack of bytes only if the bounds of its stages are true
- * (docs/internals/engine.md). They hold for lines up to a length that follows from the budget. At a
- * chunk beyond them the source ends the flow: when all chunks before it are taken, that chunk is
- * processed alone, with the whole budget, on the caller's thread. Then another flow continues.
+ * A flow never runs out of budget if the bounds of its stages hold (docs/internals/engine.md). They
+ * hold for lines up to a length that follows from the budget. At a larger chunk the source ends the
+ * flow. After all chunks before it are taken, that chunk is processed alone on the caller's thread,
+ * with the whole budget. Then another flow continues.
  */
 #include "curate/text_flow.h"
 
@@ -19,31 +18,31 @@
 #include "base/thread.h"
 
 #define SHELF 16
-#define SHELF_BYTES (4u << 20)  /* larger chunks are not kept */
-#define SMALL_LINE (256u << 10) /* the flow always takes lines up to this */
-#define LINE_FACTS 256          /* of the list of bad lines, per line, without paths */
+#define SHELF_BYTES (4u << 20)  /* larger chunks are not reused */
+#define SMALL_LINE (256u << 10) /* the flow always accepts lines up to this length */
+#define LINE_FACTS 256          /* bytes of an entry in the list of bad lines, without paths */
 
-/* What tasks of the flow hold at most. */
+/* Upper bounds for the memory of the tasks of a flow. */
 typedef struct bounds {
     uint64_t line;     /* bytes of the longest line */
     uint64_t chunk;    /* of a chunk of lines */
-    uint64_t need;     /* while it is processed, beyond the chunk */
-    uint64_t out;      /* of the chunk with its results */
-    uint64_t per_line; /* of results */
-    uint64_t least;    /* of the whole flow, when it runs one task at a time */
+    uint64_t need;     /* extra bytes while it is processed */
+    uint64_t out;      /* of a chunk with its results */
+    uint64_t per_line; /* of the results of a line */
+    uint64_t least;    /* of the whole flow, with one task at a time */
 } bounds;
 
-/* Chunks are reused: a new block for each would cost a page fault every 4 KiB, a third of the CPU
- * time of a pass. */
+/* Chunks are reused: allocating a block for each would cost a page fault per 4 KiB, a third of a
+ * pass's CPU time. */
 typedef struct pass_run {
     leat__text_files *files;
     const leat__text_pass *pass;
     bounds b;
     leat_budget *budget;
-    uint64_t room;           /* bytes of the budget for a chunk that runs alone */
-    leat__text_chunk *first; /* was read before the flow started */
-    leat__text_chunk *alone; /* is beyond the bounds of the flow, which it ended */
-    uint64_t done;           /* bytes of files that were taken */
+    uint64_t room;           /* budget for a chunk that is processed alone */
+    leat__text_chunk *first; /* read before the flow started */
+    leat__text_chunk *alone; /* too large for the flow, which it ended */
+    uint64_t done;           /* bytes of files taken so far */
     leat__mutex lock;        /* guards the list of free chunks */
     leat__text_chunk *shelf[SHELF];
     uint32_t shelved, shelf_max;
@@ -58,15 +57,15 @@ static uint64_t longest_path(const leat__text_files *files)
     return n;
 }
 
-/* Bytes of a chunk that has a line of this length. */
+/* Returns the bytes of a chunk that has a line of this length. */
 static uint64_t chunk_bytes(uint64_t line)
 {
     uint64_t room = LEAT__CHUNK_BYTES;
-    while (room <= line) room *= 2; /* with its newline */
+    while (room <= line) room *= 2; /* including its newline */
     return sizeof(leat__text_chunk) + room + LEAT__TEXT_PAD;
 }
 
-/* Bytes of the results of some lines; `slack` for buffers that double when they grow. */
+/* Returns the bytes of the results of some lines. `slack`: for buffers that double when they grow. */
 static uint64_t result_bytes(const leat__text_pass *p, const bounds *b, uint64_t len, uint64_t lines,
                              bool slack)
 {
@@ -79,14 +78,14 @@ static uint64_t worker_bytes(const leat__text_pass *p)
     return p->ram + SHELF_BYTES; /* one free chunk per worker */
 }
 
-/* Bytes of a chunk that is processed alone; the reader holds as much again. */
+/* Returns the bytes of a chunk that is processed alone; the reader holds as much again. */
 static uint64_t alone_bytes(const leat__text_pass *p, const bounds *b, const leat__text_chunk *c)
 {
     return 2 * (sizeof *c + c->capacity) + p->ram + p->need(p->cookie, c->longest) +
            result_bytes(p, b, c->len, c->lines, true);
 }
 
-/* The same, of any chunk with a longest line of this many bytes. */
+/* Returns the same for any chunk whose longest line has this many bytes. */
 static uint64_t line_bytes(const leat__text_pass *p, const bounds *b, uint64_t line)
 {
     leat__text_chunk c = {.capacity = chunk_bytes(line), .longest = line, .lines = LEAT__CHUNK_LINES};
@@ -100,13 +99,14 @@ static bounds bounds_of(const leat__text_files *files, const leat__text_pass *p,
     b.per_line = p->per_line + 2 * longest_path(files) + LINE_FACTS;
     b.need = p->need(p->cookie, line) + result_bytes(p, &b, b.chunk, LEAT__CHUNK_LINES, true);
     b.out = b.chunk + result_bytes(p, &b, b.chunk, LEAT__CHUNK_LINES, false);
-    /* a task that is processed, a result that the caller holds, a worker: as leat__sched_floor */
+    /* a task being processed, a result held by the caller, a worker: as in leat__sched_floor */
     b.need = LEAT_MAX(b.need, b.out);
     b.least = b.chunk + b.need + b.out + worker_bytes(p);
     return b;
 }
 
-/* The flow may reserve half of what it does not need at least: the rest is for running in parallel. */
+/* Chooses bounds that take at most half of the budget beyond the minimum; the rest is for running in
+ * parallel. */
 static bounds choose_bounds(const leat__text_files *files, const leat__text_pass *p, uint64_t room)
 {
     bounds b = bounds_of(files, p, SMALL_LINE);
@@ -118,7 +118,7 @@ static bounds choose_bounds(const leat__text_files *files, const leat__text_pass
     return b;
 }
 
-/* The longest line that can be processed alone. */
+/* Returns the longest line that can be processed alone. */
 static uint64_t room_line(const leat__text_pass *p, const bounds *b, uint64_t room, uint64_t most)
 {
     uint64_t low = b->line, high = LEAT_MAX(most, low) + 1;
@@ -136,7 +136,7 @@ static bool fits_flow(const pass_run *r, const leat__text_chunk *c)
     return !c->partial && !c->no_room && c->longest <= r->b.line && sizeof *c + c->capacity <= r->b.chunk;
 }
 
-/* The limit of the run that leaves this much for the pass: the shares of other things do not grow
+/* Returns the memory limit of the run that leaves `bytes` for the pass. Other shares do not grow
  * faster than the limit. */
 static uint64_t limit_for(const pass_run *r, uint64_t bytes, uint64_t *limit)
 {
@@ -208,7 +208,7 @@ static void release_chunk(void *cookie, void *data)
     leat__text_chunk_free(c);
 }
 
-/* Reads a chunk into *out; NULL at the end. */
+/* Reads a chunk into *out; NULL at the end of the files. */
 static int next_chunk(pass_run *r, leat__text_chunk **out, leat_error *err)
 {
     bool end;
@@ -236,8 +236,7 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
     task->data = c;
     task->release = release_chunk;
     task->release_cookie = r;
-    task->bytes = sizeof *c + c->capacity; /* memory that a reused chunk keeps for results is
-                                            * part of `ram` */
+    task->bytes = sizeof *c + c->capacity; /* memory of a reused chunk for results counts as `ram` */
     return 0;
 }
 
@@ -260,7 +259,7 @@ static uint64_t stage_need(void *cookie, const leat_task *task)
     return r->pass->need(r->pass->cookie, c->longest) + result_bytes(r->pass, &r->b, c->len, c->lines, true);
 }
 
-/* Frees what buffers of results have beyond their content. */
+/* Shrinks the result buffers to their content. */
 static void trim_results(leat__text_chunk *c)
 {
     for (int i = 0; i < LEAT__CHUNK_OUTS; i++) {
@@ -392,7 +391,8 @@ void leat__text_load_json(const leat_text_load *load, leat__json *j)
     leat__json_kdouble(j, "memory_share", load->memory);
 }
 
-/* One free chunk per worker and one more; with much memory also those that may be prefetched. */
+/* Returns the number of free chunks to keep: one per worker and one more; with much memory also those
+ * that may be prefetched. */
 static uint32_t shelf_size(leat_budget *budget, uint32_t threads, uint32_t prefetch)
 {
     leat_budget_stats bs;
@@ -401,7 +401,7 @@ static uint32_t shelf_size(leat_budget *budget, uint32_t threads, uint32_t prefe
     return (uint32_t)LEAT_MIN(threads + 1 + LEAT_MIN(spare, prefetch), SHELF);
 }
 
-/* Runs a flow until the files end, or until a chunk has to run alone. */
+/* Runs a flow until the files end or a chunk must be processed alone. */
 static int run_flow(pass_run *r, leat_pool *pool, uint32_t threads, const leat_log *log, leat_error *err)
 {
     leat_flow *flow = NULL;
@@ -451,7 +451,8 @@ static int process_alone(pass_run *r, leat__text_chunk *c, leat_error *err)
     return rc;
 }
 
-/* Runs r->alone, then reads the next chunk: it is the first of the next flow, or runs alone, too. */
+/* Processes r->alone, then reads the next chunk. That becomes the first of the next flow, or is
+ * processed alone, too. */
 static int run_alone(pass_run *r, leat_error *err)
 {
     leat__text_chunk *c = r->alone;

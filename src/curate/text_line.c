@@ -50,7 +50,7 @@ void leat__line_id_json(const leat__line_names *n, const leat__text_chunk *c, co
                         const leat__record_fields *f, leat__buf *out)
 {
     if (f->id.kind == LEAT__JSONL_STRING) {
-        leat__buf_append(out, f->id.raw - 1, f->id.raw_len + 2); /* with its quotes */
+        leat__buf_append(out, f->id.raw - 1, f->id.raw_len + 2); /* including its quotes */
     } else if (f->id.kind == LEAT__JSONL_NUMBER) {
         leat__buf_append(out, f->id.raw, f->id.raw_len);
     } else {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See thread_team.h. Steps are numbered; a member works on each number once.
+ * See thread_team.h. Steps are numbered; each member works on every number once.
  */
 #include "curate/thread_team.h"
 

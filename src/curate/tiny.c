@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The built-in embedding: low DCT coefficients of luma and chroma (layout and colour), and
- * histograms of edge directions in 4 x 4 cells (shape). Each of the three parts is scaled to a
- * fixed length, so that none dominates; the whole has length 1. All arithmetic before that
- * scaling is on integers.
+ * The built-in embedding: low DCT coefficients of luma and chroma (layout and colour), and histograms of
+ * edge directions in 4 x 4 cells (shape). Each of the three parts is scaled to a fixed length, so that
+ * none dominates; the whole has length 1. All arithmetic before that scaling is on integers.
  */
 #include "curate/tiny.h"
 
@@ -36,13 +35,13 @@ static void make_basis(basis table)
         for (int i = 0; i < SIDE; i++) table[k][i] = (int16_t)cosine(k, i);
 }
 
-/* The lowest `n` x `n` coefficients of a plane. */
+/* Computes the lowest `n` x `n` coefficients of a plane. */
 static void low_dct(const int16_t *plane, int n, basis table, float *out)
 {
     int32_t rows[SIDE][LEAT__TINY_LUMA];
     for (int y = 0; y < SIDE; y++)
         for (int k = 0; k < n; k++) {
-            int32_t sum = 0; /* 32 x 255 x 16384 fits */
+            int32_t sum = 0; /* 32 x 255 x 16384 fits in 32 bits */
             for (int x = 0; x < SIDE; x++) sum += plane[y * SIDE + x] * table[k][x];
             rows[y][k] = sum / 256;
         }
@@ -54,8 +53,8 @@ static void low_dct(const int16_t *plane, int n, basis table, float *out)
         }
 }
 
-/* Direction 0 to 7 of a step, by comparisons: exact eighths of the half circle would need an arc
- * tangent. */
+/* Returns the direction of a step, 0 to 7, by comparisons. Exact eighths of the half circle would
+ * need an arc tangent. */
 static int direction(int dx, int dy)
 {
     const int ax = abs(dx), ay = abs(dy);

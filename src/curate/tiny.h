@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An image vector without any model: `leat embed --model tiny` stores it. For near-duplicates,
- * clusters and maps on machines without PyTorch. It captures colours, layout and edges, not
- * objects.
+ * An image vector without any model, stored by `leat embed --model tiny`. For near-duplicates, clusters
+ * and maps on machines without PyTorch. It captures colours, layout and edges, not objects.
  */
 #ifndef LEAT_CURATE_TINY_H
 #define LEAT_CURATE_TINY_H
@@ -18,8 +17,8 @@
     (LEAT__TINY_LUMA * LEAT__TINY_LUMA + 2 * LEAT__TINY_CHROMA * LEAT__TINY_CHROMA +                         \
      LEAT__TINY_CELLS * LEAT__TINY_CELLS * LEAT__TINY_ANGLES)
 
-/* `rgb`: LEAT__TINY_SIDE rows of as many pixels of three bytes. `out`: a vector of LEAT__TINY_DIM
- * numbers with length 1. The same bits on every machine. */
+/* Computes the vector of an image, with the same bits on every machine. `rgb`: LEAT__TINY_SIDE rows
+ * of as many pixels of three bytes. `out`: LEAT__TINY_DIM numbers, of length 1. */
 void leat__tiny_vector(const uint8_t *rgb, float *out);
 
 #endif

@@ -17,7 +17,7 @@ typedef struct fetching {
     uint64_t first, n;
     float *out;
     _Atomic int rc;
-    leat_error *errs; /* of each member */
+    leat_error *errs; /* one per member */
 } fetching;
 
 int leat__vector_store_open(leat__vector_store *s, const char *path, const char *field, bool keep,
@@ -85,7 +85,7 @@ int leat__vector_store_get(leat__vector_store *s, const uint32_t *row, uint64_t 
     leat__thread_team_run(s->crew, fetch, &f);
     int rc = f.rc;
     for (uint32_t i = 0; i < members && rc != 0; i++)
-        if (f.errs[i].code != 0) { /* the lowest row of those that failed */
+        if (f.errs[i].code != 0) { /* the failure at the lowest row */
             if (err) *err = f.errs[i];
             rc = f.errs[i].code;
             break;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Vectors of a pack that are read when they are needed: all are kept in memory when they
- * fit the budget, otherwise rows are read from the pack each time, by all members of a
- * crew.
+ * Reads vectors of a pack on demand. They are all kept in memory when they fit the budget; otherwise all
+ * members of a team read rows from the pack each time.
  */
 #ifndef LEAT_CURATE_VECTOR_STORE_H
 #define LEAT_CURATE_VECTOR_STORE_H
@@ -18,16 +17,16 @@ typedef struct leat__vector_store {
     uint64_t count;
     size_t dim;
     leat__vectors whole;  /* row is NULL when the vectors stay on disk */
-    leat_sample **sample; /* of each member */
+    leat_sample **sample; /* one per member */
     uint32_t field;
 } leat__vector_store;
 
-/* field: as in leat__vectors_field; keep: read all rows into memory now. */
+/* Opens the vectors. field: see leat__vectors_field. keep: read all rows into memory now. */
 int leat__vector_store_open(leat__vector_store *s, const char *path, const char *field, bool keep,
                             leat__thread_team *crew, leat_error *err) LEAT_MUST_CHECK;
 void leat__vector_store_close(leat__vector_store *s);
 
-/* Rows row[0] … row[n - 1] to `out`, n * dim. row NULL: rows first … first + n - 1. */
+/* Reads rows row[0] … row[n - 1] into `out` (n * dim). row NULL: rows first … first + n - 1. */
 int leat__vector_store_get(leat__vector_store *s, const uint32_t *row, uint64_t first, uint64_t n, float *out,
                            leat_error *err) LEAT_MUST_CHECK;
 

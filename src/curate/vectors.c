@@ -85,7 +85,7 @@ static double number_at(const void *data, uint32_t dtype, size_t i)
     return d;
 }
 
-/* Scales to unit length; zeros stay. The sum of squares is a double, added in order. */
+/* Scales a vector to unit length; zeros stay. The sum of squares is a double, added in order. */
 static bool normalise(const void *data, uint32_t dtype, size_t length, float *to)
 {
     double sum = 0;

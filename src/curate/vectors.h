@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The vectors of a pack (leat embed) in memory: floats of unit length, rows padded with
- * zeros to whole groups of LEAT__DISTANCE_LANES.
+ * The vectors of a pack (leat embed) in memory: floats of unit length, rows padded with zeros to whole
+ * groups of LEAT__DISTANCE_LANES.
  */
 #ifndef LEAT_CURATE_VECTORS_H
 #define LEAT_CURATE_VECTORS_H
@@ -12,22 +12,21 @@
 
 typedef struct leat__vectors {
     uint64_t count;
-    size_t length; /* of a vector */
-    size_t dim;    /* the same, padded */
+    size_t length; /* numbers per vector */
+    size_t dim;    /* the same with padding */
     float *row;    /* count * dim */
 } leat__vectors;
 
-/* The field with vectors (arrays of floats with one dimension): the one called `name`, or for NULL the only
- * one. */
+/* Finds the field with vectors (one-dimensional arrays of floats) called `name`; with NULL, the only one. */
 int leat__vectors_field(const leat_pack *pack, const char *name, uint32_t *field,
                         leat_error *err) LEAT_MUST_CHECK;
-/* Length of a vector of that field, with the padding. */
+/* Returns the numbers per vector of that field, including the padding. */
 size_t leat__vectors_dim(const leat_pack *pack, uint32_t field);
 
-/* One row to `to`, which has room for `dim` numbers. */
+/* Reads one row to `to`, which has space for `dim` numbers. */
 int leat__vectors_read_one(leat_sample *s, uint32_t field, const leat_pack *pack, uint64_t row, float *to,
                            size_t dim, leat_error *err) LEAT_MUST_CHECK;
-/* Reads all rows of a field. A value that is not finite is LEAT_EDATA and names its row. */
+/* Reads all rows of a field. LEAT_EDATA names a row with a value that is not finite. */
 int leat__vectors_read(leat__vectors *v, leat_pack *pack, const char *name, leat_error *err) LEAT_MUST_CHECK;
 void leat__vectors_reset(leat__vectors *v);
 
