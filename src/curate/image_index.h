@@ -76,7 +76,7 @@ typedef struct leat__near_heap {
 } leat__near_heap;
 
 /* Adds the entries of the part to the heaps of `n` queries. A list is read once for all queries, so
- * many at a time are faster. `scratch` has leat__image_index_scratch bytes. */
+ * large batches are faster. `scratch` has leat__image_index_scratch bytes. */
 void leat__image_index_scan(const leat__image_index *index, const leat__near_query *query,
                             leat__near_heap *heap, uint32_t n, void *scratch);
 size_t leat__image_index_scratch(const leat__image_index *index);

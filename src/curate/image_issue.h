@@ -61,7 +61,7 @@ extern const leat__issue_kind leat__issue_kinds[LEAT__ISSUES];
 
 typedef struct leat__issue_limits {
     double limit[LEAT__ISSUES];
-    bool off[LEAT__ISSUES]; /* by the user, or because most images would have it */
+    bool off[LEAT__ISSUES]; /* by the user, or because most images are affected */
     bool set[LEAT__ISSUES]; /* by the user */
 } leat__issue_limits;
 

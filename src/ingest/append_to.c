@@ -83,7 +83,7 @@ int leat__append_images(const leat_pack *base, const leat_ingest_opts *opts, lea
     json_t *root = json_loads(leat_pack_provenance(base), 0, NULL);
     const json_t *settings = json_object_get(json_object_get(root, "source"), "settings");
     const char *mode = json_string_value(json_object_get(settings, "images"));
-    plan->images = LEAT_IMAGES_KEEP; /* stored as by a writer of samples */
+    plan->images = LEAT_IMAGES_KEEP; /* packs written sample by sample lack this setting */
     for (uint32_t i = LEAT_IMAGES_KEEP; mode != NULL && i < LEAT_COUNT(modes); i++)
         if (strcmp(mode, modes[i]) == 0) plan->images = (leat_image_mode)i;
     const json_t *share = json_object_get(settings, "mix_raw");

@@ -48,8 +48,7 @@ static int set_paths(leat__bucket_pack *s, leat_error *err)
                                                                      : leat__fail_nomem(err, 4096, "a path");
 }
 
-/* True when the object in the bucket is the pack stored here: a run was killed before it cleaned
- * up. */
+/* True when the object in the bucket is the local pack: a run was killed before it cleaned up. */
 static bool is_published(const leat__bucket_pack *s)
 {
     const char *paths[] = {s->path, s->remote};
@@ -92,7 +91,7 @@ void leat__bucket_pack_close(leat__bucket_pack *s)
     s->folder = s->path = s->origin = NULL;
 }
 
-#define NOTE ".upload" /* appended to the name of a file: records its upload */
+#define NOTE ".upload" /* added to a file name: the file that records its upload */
 
 void leat__bucket_pack_forget(leat__bucket_pack *s)
 {
@@ -138,7 +137,7 @@ int leat__bucket_pack_count(const leat__bucket_pack *s, leat_ingest_stats *own, 
     return 0;
 }
 
-/* A shard that an earlier run has uploaded: its note says so, and the object exists. */
+/* True when an earlier run has uploaded this shard: its note says so, and the object exists. */
 #define SENT "sent"
 static bool is_sent(leat__bucket_pack *s, const char *note, const char *path, uint64_t size)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes a pack to a bucket. The pack is first written to a local folder, like any other pack (so
- * that it can be resumed), and then uploaded file by file. The file that readers open, the pack
- * itself or its set, comes last, in one conditional request: readers see all of it or nothing.
- * The folder's name is derived from the bucket path, so that `resume` finds it again.
+ * Writes a pack to a bucket. The pack is first written to a local folder, like any other pack (so that
+ * it can be resumed), and then uploaded file by file. The file that readers open, the pack itself or its
+ * set, comes last, in one conditional request: readers see all of the pack or nothing. The folder's name
+ * is derived from the bucket path, so that `resume` finds it again.
  */
 #ifndef LEAT_INGEST_BUCKET_PACK_H
 #define LEAT_INGEST_BUCKET_PACK_H
@@ -17,27 +17,26 @@
 typedef struct leat__bucket_pack {
     const char *remote; /* destination */
     leat__store *store;
-    char *folder, *path; /* local folder; path: the pack in it */
-    char *origin;        /* the file that says what it was made from (pack_origin.h) */
+    char *folder, *path; /* local folder, and the pack in it */
+    char *origin;        /* file that records what the pack was made from (pack_origin.h) */
     bool replace;
     bool published; /* an earlier run was killed after the last request: only cleanup remains */
 } leat__bucket_pack;
 
-/* Finds the folder and checks that the name in the bucket is free: LEAT_EEXIST unless `replace`
- * or, with `resume`, unless it is the pack stored here. */
+/* Finds the folder and checks that the name in the bucket is free. LEAT_EEXIST unless `replace` is
+ * set or, with `resume`, the object is the local pack. */
 int leat__bucket_pack_open(leat__bucket_pack *s, const char *remote, bool replace, bool resume,
                            leat_error *err) LEAT_MUST_CHECK;
 void leat__bucket_pack_close(leat__bucket_pack *s);
 
-/* Aborts uploads of earlier runs: the pack is written again. */
+/* Aborts uploads of earlier runs, because the pack is written again. */
 void leat__bucket_pack_forget(leat__bucket_pack *s);
 /* True when a finished pack is waiting for its upload. */
 bool leat__bucket_pack_ready(const leat__bucket_pack *s);
-/* Takes the counts of that pack. */
+/* Fills in the counts of that pack. */
 int leat__bucket_pack_count(const leat__bucket_pack *s, leat_ingest_stats *own,
                             leat_error *err) LEAT_MUST_CHECK;
-/* Uploads all files of the pack and removes the local ones. `progress` as in
- * leat__upload_opts. */
+/* Uploads all files of the pack and removes the local ones. `progress`: see leat__upload_opts. */
 int leat__bucket_pack_publish(leat__bucket_pack *s,
                               int (*progress)(void *cookie, uint64_t done, uint64_t total), void *cookie,
                               leat_error *err) LEAT_MUST_CHECK;

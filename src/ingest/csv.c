@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A CSV reader: a small state machine over single characters. A run that reads every image reads
- * its manifest only twice, so correctness matters here, not speed. One thread.
+ * A CSV reader: a small state machine over single characters. A packing run reads its manifest only
+ * twice but every image, so correctness matters here, not speed. One thread.
  */
 #include "ingest/csv.h"
 
@@ -86,7 +86,7 @@ static int bad(leat__csv *c, const char *what, leat_error *err)
     return LEAT_EDATA;
 }
 
-/* Skips to the end of the physical line, so that the caller may continue after a bad row. */
+/* Fails, and skips to the end of the physical line, so that the caller can continue after a bad row. */
 static int bad_row(leat__csv *c, int last, const char *what, leat_error *err)
 {
     while (last != '\n' && last != END) LEAT_TRY(get(c, &last, err));
@@ -100,7 +100,7 @@ static void open_cell(leat__csv *c)
     c->start[c->cells++] = c->row.len;
 }
 
-/* Reads one row into c->row. *empty: an empty line. */
+/* Reads one row into c->row. *empty: the line is empty. */
 static int read_row(leat__csv *c, bool *empty, bool *end, leat_error *err)
 {
     enum { CELL_START, PLAIN_CELL, QUOTED, AFTER_QUOTE } state = CELL_START;

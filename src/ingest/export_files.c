@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Extracts a pack into files. The main image of a sample goes to the path that is its key. It is
- * byte for byte the source's file when the pack kept or tiled it, otherwise the closest form (a
- * PNG or TIFF of raw pixels, the re-encoded JPEG), counted as changed. Samples from tar shards also get
+ * Extracts a pack into files. The main image of a sample goes to the path that is its key. The file has
+ * the bytes of the source when the pack kept or tiled it, otherwise the closest form (a PNG or TIFF of
+ * raw pixels, or the re-encoded JPEG), which is counted as changed. Samples from tar shards also get
  * their other members.
- *
- * Keys are untrusted: a key that is absolute, contains "..", or would leave the folder in another
- * way is refused before anything of its sample is written. A sample that cannot be written is
- * counted, and the others follow. Two samples of a pack may have the same key; `replace` never
- * overwrites a file of the same run, so the second one counts as not written. Links in the folder
- * are not followed: all output stays below it.
- *
- * As WebDataset shards, all fields of a sample become members of a tar file. Files and shards get their
- * names when they are complete; shards that replace others, when all are. One thread.
+ * Keys are untrusted: a key that is absolute, contains ".." or would leave the folder in another way is
+ * refused before any file of its sample is written. A sample that cannot be written is counted, and
+ * the export continues. Two samples of a pack may have the same key; `replace` never overwrites a file
+ * of the same run, so the second one counts as not written. Links in the folder are not followed: all
+ * output stays below it.
+ * With WebDataset shards, all fields of a sample become members of a tar file. Files and shards get
+ * their final names when they are complete; shards that replace others, when all are. One thread.
  */
 #include <leat/ingest.h>
 #include <leat/pack.h>
@@ -47,10 +45,10 @@
 #define BYTES_MAX (UINT64_C(1) << 36)
 #define SHARD_BYTES (UINT64_C(1) << 30)
 
-/* Hashes of the names written by this run; open addressing, 0 is a free slot. */
+/* Hashes of the names written by this run; open addressing, 0 = free slot. */
 typedef struct written {
     uint64_t *slots;
-    size_t count, capacity; /* a power of two, or 0 */
+    size_t count, capacity; /* capacity: a power of two, or 0 */
 } written;
 
 typedef struct exporter {
@@ -64,12 +62,12 @@ typedef struct exporter {
     int image_field;
     bool members; /* the pack came from tar shards */
     bool to_tar;
-    bool no_shard; /* to_tar: a shard could not be ended or begun; ends the run */
+    bool no_shard; /* to_tar: a shard could not be finished or started; ends the run */
     leat__tar_out tar;
-    leat_export_stats in_shards; /* to_tar: of shards that have their names */
+    leat_export_stats in_shards; /* to_tar: counts of shards that have their final names */
     leat__store *store;          /* NULL: a local folder */
     written written;
-    leat_error first; /* failure of a sample */
+    leat_error first; /* first failure of a sample */
 } exporter;
 
 void leat_export_opts_init_sized(leat_export_opts *opts, uint32_t struct_size)
@@ -115,7 +113,7 @@ static int claim_name(exporter *x, const char *name, leat_error *err)
     return 0;
 }
 
-/* Fails with LEAT_EDATA when the temporary name of `name` is a file of this run: it would be replaced. */
+/* Fails with LEAT_EDATA when the temporary name of `name` is a file of this run, which would be replaced. */
 static int spare_written(exporter *x, const char *name, leat_error *err)
 {
     LEAT_TRY(leat__below_partial(name, &x->path, err));
@@ -126,7 +124,7 @@ static int spare_written(exporter *x, const char *name, leat_error *err)
                       x->opts->folder, name, partial);
 }
 
-/* Writes opts->folder / name, creating folders; `name` has been checked. */
+/* Writes FOLDER/name and creates folders as needed; `name` has been checked. */
 static int write_file(exporter *x, const char *name, const void *data, size_t len, leat_error *err)
 {
     LEAT_TRY(claim_name(x, name, err));
@@ -235,7 +233,7 @@ static int write_members(exporter *x, const char *key, leat_error *err)
 
 /* ---- samples of WebDataset shards ---- */
 
-/* Makes the sample's name in a shard from its key. It has no dots: WebDataset takes the part after the
+/* Makes the sample's name in a shard from its key, without dots: WebDataset takes the part after the
  * first dot as the name of a field. */
 static int set_stem(exporter *x, const char *key, leat_error *err)
 {
@@ -261,7 +259,7 @@ static int add_member(exporter *x, const char *name, const char *ending, const v
     return write_named(x, leat__buf_str(&x->stem), x->stem.len, ext, data, len, err);
 }
 
-/* The file of an image: the source's file, or a PNG or TIFF of its pixels. */
+/* Returns the file of an image: the source's file, or a PNG or TIFF of its pixels. */
 static int image_file(exporter *x, const leat_view *v, const void **data, size_t *len, const char **ext,
                       leat_error *err)
 {
@@ -282,7 +280,7 @@ static int image_file(exporter *x, const leat_view *v, const void **data, size_t
     return 0;
 }
 
-/* The elements as a NumPy file. */
+/* Writes the elements as a NumPy file. */
 static int array_file(exporter *x, const leat_field *f, const leat_view *v, leat_error *err)
 {
     static const char *const types[] = {"",    "|b1", "|u1", "|i1", "<u2", "<i2", "<u4",
@@ -373,7 +371,7 @@ static int export_sample(exporter *x, uint64_t sample, leat_error *err)
     return 0;
 }
 
-/* True when the error concerns only this sample, its key or its path; other errors would also hit
+/* True when the error concerns only this sample, its key or its path; other errors would also affect
  * the next one. */
 static bool is_about_one(const leat_error *why)
 {
@@ -505,12 +503,13 @@ void leat__table_writer_register(leat__table_writer write)
 static int check_shard(const char *path, bool tar, leat_error *err)
 {
     bool ours;
-    LEAT_TRY(leat__shard_ours(path, tar, &ours, err)); /* a folder is refused as such */
+    LEAT_TRY(leat__shard_ours(path, tar, &ours, err)); /* fails for a folder */
     return ours ? leat__fail(err, LEAT_EEXIST, "%s: already exists", path) : leat__shard_foreign(path, err);
 }
 
-/* Refuses a shard's name that is taken before the first one is written. With `replace` this is the first
- * name, unless a shard of leat has it; a later one is checked when it is known that it is needed. */
+/* Checks, before the first shard is written, that the names of shards are free. With `replace`,
+ * checks only that the first one is free or a shard of leat; later ones are checked when they are
+ * needed. */
 static int check_shards(const leat_export_opts *o, leat_error *err)
 {
     const bool tar = o->to == LEAT_EXPORT_WEBDATASET;
@@ -520,7 +519,7 @@ static int check_shards(const leat_export_opts *o, leat_error *err)
     bool there = false;
     LEAT_TRY(leat__path_exists(o->folder, &there, err));
     if (!there) return 0;
-    LEAT_TRY(leat__path_mkdir(o->folder, err)); /* a file is refused */
+    LEAT_TRY(leat__path_mkdir(o->folder, err)); /* fails for a file */
     leat__buf_init(&path, LEAT__MEM_INGEST, 2u << 20);
     int rc = leat__dir_read(&dir, o->folder, true, err);
     if (rc == 0) leat__dir_sort(&dir, strcmp);
@@ -539,8 +538,8 @@ static int check_shards(const leat_export_opts *o, leat_error *err)
     return rc;
 }
 
-/* Removes files FOLDER/NNNNN + `end` numbered from `first` on, up to the first that is not there; without
- * `partial` only shards of leat. */
+/* Removes the numbered shards from `first` on, up to the first missing one. `partial`: removes
+ * unfinished shards; otherwise only shards of leat. */
 static int remove_numbered(const leat_export_opts *o, uint64_t first, bool partial, uint64_t *removed,
                            leat_error *err)
 {
@@ -566,7 +565,7 @@ static int remove_numbered(const leat_export_opts *o, uint64_t first, bool parti
     return rc;
 }
 
-/* Removes what follows the last shard: unfinished ones of a killed run and, with `replace`, those of an
+/* Removes shards after the last one: unfinished ones of a killed run and, with `replace`, those of an
  * earlier, longer run. Other files stay. */
 static int remove_later(const leat_export_opts *o, uint64_t first, uint64_t *removed, leat_error *err)
 {
@@ -598,7 +597,7 @@ static int export_pack(exporter *x, leat_error *err)
     if (rc == 0) rc = leat__tar_out_finish(&x->tar, err);
     if (rc == 0) x->in_shards = *st;
     if (rc == 0 && x->to_tar) rc = remove_later(o, x->tar.shards, &st->removed, err);
-    if (rc != 0 && x->to_tar) { /* shards without a name are removed */
+    if (rc != 0 && x->to_tar) { /* shards without a final name are removed */
         uint64_t failed = st->failed;
         *st = o->replace && x->tar.named < x->tar.shards ? (leat_export_stats){0} : x->in_shards;
         st->failed = failed;
@@ -611,7 +610,7 @@ static int export_pack(exporter *x, leat_error *err)
     return x->first.code;
 }
 
-/* Has the Python package write tables. */
+/* Calls the Python package to write tables. */
 static int export_tables(const leat_export_opts *o, leat_export_stats *stats, leat_error *err)
 {
     leat__table_writer write = atomic_load(&table_writer);
@@ -621,7 +620,7 @@ static int export_tables(const leat_export_opts *o, leat_export_stats *stats, le
         return leat__fail(err, LEAT_ENOTSUP,
                           "Parquet is written by the Python package: pip install leat, then "
                           "python -m leat export");
-    /* before the folder is made; a remote pack would cost requests */
+    /* checked before the folder is created; not for a remote pack, which would cost requests */
     if (!leat__path_remote(o->pack)) LEAT_TRY(leat_pack_open(&pack, o->pack, NULL, err));
     leat_pack_close(&pack);
     LEAT_TRY(leat__path_mkdir(o->folder, err));

@@ -24,7 +24,7 @@ static int put_into(leat__source *s, leat__records *run, leat__record *r, leat__
         if (err) *err = g->err;
         return g->rc;
     }
-    /* a stamp means that the size came from the listing */
+    /* with a stamp, the size came from the bucket's listing */
     if (r->stamp.bytes != 0 && r->stamp.bytes != g->body.len)
         return leat__fail(err, LEAT_EDATA, "%s: is %zu bytes, the list of the bucket said %llu",
                           leat__records_str(run, r->path), g->body.len, (unsigned long long)r->stamp.bytes);

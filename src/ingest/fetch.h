@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fetches sample files from buckets with one request each, all files of a run in parallel: a
- * request is a round trip, so a sequence of them would mostly wait.
+ * Fetches sample files from buckets with one request each, all files of a run in parallel: one at a
+ * time would mostly wait for round trips.
  */
 #ifndef LEAT_INGEST_FETCH_H
 #define LEAT_INGEST_FETCH_H
@@ -11,10 +11,10 @@
 /* True when the record's file is remote and small enough for one request; larger ones are read by
  * ranges. */
 bool leat__fetchable(const leat__records *run, const leat__record *r);
-/* Reads one and returns its error. */
+/* Fetches one file and returns its error. */
 int leat__fetch_record(leat__source *s, leat__records *run, leat__record *r, leat_error *err) LEAT_MUST_CHECK;
-/* Reads all files of the run that are not read yet. A record whose file cannot be read is marked
- * as failed; only LEAT_ENOMEM is returned. */
+/* Fetches all files of the run that are not read yet. A record whose file cannot be read is marked as
+ * failed. The only error returned is LEAT_ENOMEM. */
 int leat__fetch_run(leat__source *s, leat__records *run, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decode cost as a linear function of bytes and pixels: entropy decoding depends on the bytes,
- * the rest on the pixels. The rates are least-squares fits to full decodes of 400 ImageNet JPEGs
- * and 50 images of each other kind on one vCPU of an AMD EPYC (libjpeg-turbo 2.1.5). The mean
- * error is 3 to 7 % for JPEG, 6 to 14 % for PNG and WebP. Tiles: measured during the design of
- * the tile codec. A pack's bytes depend on these numbers: change them only with the format.
+ * Decode cost as a linear function of bytes and pixels: entropy decoding depends on the bytes, the rest
+ * on the pixels. The rates are least-squares fits to full decodes of 400 ImageNet JPEGs and 50 images of
+ * each other kind on one vCPU of an AMD EPYC (libjpeg-turbo 2.1.5). The mean error is 3 to 7 % for JPEG,
+ * 6 to 14 % for PNG and WebP. Rates of tiles were measured during the design of the tile codec. The
+ * bytes of a pack depend on these numbers: change them only with the format.
  */
 #include "ingest/image_cost.h"
 

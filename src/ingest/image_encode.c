@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prepares images for a pack. See image_encode.h. Everything depends only on the image, its key
- * and the plan, never on the thread or the order, so packs are equal byte for byte.
+ * Prepares images for a pack. See image_encode.h. The result depends only on the image, its key and the
+ * plan, never on the thread or the order, so packs are equal byte for byte.
  */
 #include "ingest/image_encode.h"
 
@@ -22,11 +22,11 @@
 #include "ingest/image_cost.h"
 #include "pack/kind.h"
 
-#define MIX_SEED UINT64_C(0x6d69782d726177) /* "mix-raw": part of the settings' meaning */
+#define MIX_SEED UINT64_C(0x6d69782d726177) /* "mix-raw": changing it changes which images are stored raw */
 #define DEFAULT_QUALITY 90
-#define FRAMES_BYTES (UINT64_C(1) << 30) /* of all frames, where no limit is given */
+#define FRAMES_BYTES (UINT64_C(1) << 30) /* limit for all frames, if none is given */
 #define BYTES_MAX (UINT64_C(1) << 36)
-#define COEFS_MOST (5u << 20) /* of a row of MCUs; part of the stage's scratch */
+#define COEFS_MOST (5u << 20) /* bytes of a row of MCUs; part of the stage's scratch memory */
 
 struct leat__encoder {
     const leat__encode_plan *plan;
@@ -35,10 +35,10 @@ struct leat__encoder {
     leat__jpeg_coef_reader *coefs;
     leat__tile_encoder *tiles;
     leat__resizer *resizer;
-    leat__planes planes, frame;       /* pixels to encode; a frame before it is made smaller */
-    leat__tile_density density;       /* of the tiles to make */
+    leat__planes planes, frame;       /* pixels to encode; a frame before it is shrunk */
+    leat__tile_density density;       /* density of new tiles */
     leat__buf work, jpeg;             /* the encoded image; a restored or newly made JPEG */
-    const leat__inspector *inspector; /* of the next image, or NULL */
+    const leat__inspector *inspector; /* for the next image, or NULL */
     void *looker;
 };
 
@@ -116,8 +116,8 @@ static int ignore_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *con
     return 0;
 }
 
-/* An ordinary JPEG is complete when all its entropy-coded data decodes and its end marker is
- * present: after that, decoding cannot fail. Anything else is decoded to pixels. */
+/* Verifies that an image can be decoded. An ordinary JPEG is complete when all its entropy-coded data
+ * decodes and its end marker is present. Other images are decoded to pixels. */
 static int check_whole(leat__encoder *e, const leat__image_info *info, const uint8_t *data, size_t len,
                        const leat__tile_tables *tables, leat_error *err)
 {
@@ -133,11 +133,11 @@ static int give_coefs(leat__encoder *e, const leat__jpeg_coefs *coefs, leat_erro
     return e->inspector->coefs(e->inspector->cookie, e->looker, coefs, err);
 }
 
-/* Gives coefficients that are decoded for entry points to an inspector, a row of MCUs at a time. */
+/* Passes coefficients, which are decoded to find entry points, to an inspector, one row of MCUs at a time. */
 typedef struct coef_taker {
     leat__encoder *encoder;
     leat__jpeg_coefs coefs;
-    int rc; /* of the inspector */
+    int rc; /* result of the inspector */
     leat_error *err;
 } coef_taker;
 
@@ -159,7 +159,7 @@ static bool take_coefs(void *ctx, const leat__jpeg_scan *scan, leat__jpeg_cursor
     return t->rc == 0;
 }
 
-/* Finds entry points of an ordinary JPEG. *whole: the file was read to its end and is valid;
+/* Finds the entry points of an ordinary JPEG. *whole: the file was read to its end and is valid;
  * false when only decoding can tell. */
 static int index_jpeg(leat__encoder *e, leat__records *run, leat__item *item, const uint8_t *data, size_t len,
                       bool *whole, leat_error *err)
@@ -173,7 +173,7 @@ static int index_jpeg(leat__encoder *e, leat__records *run, leat__item *item, co
                                      &run->out, whole, err));
     item->entries_size = run->out.len - item->entries_at;
     if (t.rc != 0 || *whole || !inspected) return t.rc;
-    return give_coefs(e, NULL, err); /* those before the damage */
+    return give_coefs(e, NULL, err); /* drops the coefficients before the damage */
 }
 
 /* ---- smaller ---- */
@@ -194,7 +194,7 @@ static int resize_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *con
     return leat__resizer_rows(ctx, y, count, plane, stride);
 }
 
-/* Bicubic with antialiasing: Pillow's arithmetic, as everywhere in leat. */
+/* Resizes with the antialiased bicubic filter of Pillow, as everywhere in leat. */
 static int decode_smaller(leat__encoder *e, const leat__image_info *info, const uint8_t *data, size_t len,
                           const leat__tile_tables *tables, leat_error *err)
 {
@@ -240,7 +240,7 @@ static void describe(leat__item *item, const leat__image_info *info, size_t len,
     };
 }
 
-/* Moves an encoded image to the run's output. */
+/* Appends an encoded image to the run's output. */
 static int put(leat__records *run, leat__item *item, const leat__buf *from, leat_error *err)
 {
     size_t at = run->out.len;
@@ -288,7 +288,7 @@ static int store_jpeg(leat__encoder *e, leat__records *run, leat__item *item, le
 {
     bool tiled = false;
     if (e->plan->images == LEAT_IMAGES_TILED) {
-        size_t len = e->jpeg.len; /* decoders may read a little past the end */
+        size_t len = e->jpeg.len; /* decoders may read a few bytes past the end */
         if (leat__buf_zeros(&e->jpeg, LEAT__CODEC_PADDING) != 0)
             return leat__fail_nomem(err, LEAT__CODEC_PADDING, "an encoded image");
         e->jpeg.len = len;
@@ -296,11 +296,11 @@ static int store_jpeg(leat__encoder *e, leat__records *run, leat__item *item, le
             tile(e, run, item, (const uint8_t *)e->jpeg.data, len, LEAT_PACK_IMAGE_RESIZED, &tiled, err));
     }
     if (tiled) {
-        /* the source of a re-encoded image cannot be restored */
+        /* the source file of a re-encoded image cannot be restored */
         item->image.flags &= (uint8_t)~LEAT_PACK_IMAGE_RECODED;
         return 0;
     }
-    bool whole; /* ignored: it was just made */
+    bool whole; /* ignored: the JPEG was just made */
     LEAT_TRY(store(e, run, item, LEAT__CODEC_JPEG, &e->jpeg, LEAT_PACK_IMAGE_RESIZED, err));
     return index_jpeg(e, run, item, (const uint8_t *)e->jpeg.data, e->jpeg.len, &whole, err);
 }
@@ -339,7 +339,7 @@ static int encode_raw(leat__encoder *e, leat__records *run, leat__item *item, co
     uint64_t bytes = (uint64_t)info->width * info->height;
     uint8_t header[LEAT__RAW_HEADER];
     leat__decode_limits limits = e->plan->limits;
-    if (limits.max_pixels && bytes > limits.max_pixels) /* before allocating anything */
+    if (limits.max_pixels && bytes > limits.max_pixels) /* before anything is allocated */
         return leat__fail(err, LEAT_ELIMIT, "%u x %u pixels are over the limit of %llu", info->width,
                           info->height, (unsigned long long)limits.max_pixels);
     const size_t pixel = (size_t)info->channels * leat__sample_bytes(info->type);
@@ -394,7 +394,7 @@ static int encode_again(leat__encoder *e, leat__records *run, leat__item *item, 
 
 /* ---- frames ---- */
 
-/* Makes e->planes of e->frame, smaller. */
+/* Shrinks e->frame into e->planes. */
 static int shrink_frame(leat__encoder *e, uint32_t width, uint32_t height, leat_error *err)
 {
     const leat__planes *const from = &e->frame;
@@ -410,7 +410,7 @@ static int shrink_frame(leat__encoder *e, uint32_t width, uint32_t height, leat_
     return leat__resizer_rows(e->resizer, 0, need.height, plane, from->stride);
 }
 
-/* Stores the frame on the canvas: its pixels, a JPEG where that is wanted, else a PNG. */
+/* Stores the frame on the canvas: its pixels, a JPEG if requested, else a PNG. */
 static int encode_frame(leat__encoder *e, const leat__anim *f, leat__records *run, bool raw, leat__item *item,
                         leat_error *err)
 {
@@ -445,7 +445,7 @@ static int check_frames(const leat__encode_plan *plan, const leat__image_info *i
                       leat__as_size(limits.max_out_bytes).text);
 }
 
-/* All frames, to run->frames. The first one stands for the image where only one is asked for. */
+/* Stores all frames in run->frames. The first one also becomes the item, for users of a single image. */
 static int encode_frames(leat__encoder *e, leat__records *run, leat__record *r, leat__item *item,
                          const leat__image_info *info, const uint8_t *data, size_t len, leat_error *err)
 {
@@ -475,8 +475,8 @@ out:
     return rc;
 }
 
-/* An image that is already tiled, with other tables or density than the pack's: restores the
- * JPEG, then continues as usual. */
+/* Restores the JPEG of an image whose tiles have other tables or another density than the pack's; it
+ * is then encoded as usual. */
 static int restore(leat__encoder *e, const leat__tile_tables *from, const uint8_t **data, size_t *len,
                    leat_error *err)
 {
@@ -490,8 +490,8 @@ static int restore(leat__encoder *e, const leat__tile_tables *from, const uint8_
     return 0;
 }
 
-/* Stores the image at `data` without re-encoding: verifies it, then tiles or keeps it.
- * `restored`: it is in e->jpeg. `entries`: bytes of its existing entry points. */
+/* Stores the image at `data` without re-encoding: verifies it, then tiles or keeps it. `restored`: it
+ * is in e->jpeg. `entries`: size of its existing entry points. */
 static int keep(leat__encoder *e, leat__records *run, leat__item *item, leat__image_info *info,
                 const uint8_t *data, size_t len, bool restored, size_t entries, uint8_t flags,
                 leat_error *err)
@@ -512,20 +512,20 @@ static int keep(leat__encoder *e, leat__records *run, leat__item *item, leat__im
     return 0;
 }
 
-/* Tiles that the tables of the result do not decode. */
+/* True for tiles that cannot be decoded with the tables of the result. */
 static bool has_other_tables(const leat__encode_plan *plan, const leat__tile_facts *facts)
 {
     return facts->tables_id != 0 && !(plan->tables && facts->tables_id == leat__tile_tables_id(plan->tables));
 }
 
-/* Tiles that the pack would get from the restored file, too: with its tables and its density. */
+/* True for tiles that encoding the restored file would reproduce: with the pack's tables and density. */
 static bool can_copy(const leat__encode_plan *plan, const leat__tile_facts *facts)
 {
     if (plan->images != LEAT_IMAGES_TILED || facts->density != plan->density) return false;
     return !has_other_tables(plan, facts);
 }
 
-/* Merging: tiles with other tables are coded again at their density; everything else stays. */
+/* For merging: re-encodes tiles that have other tables, at their density; everything else stays. */
 static int keep_stored(leat__encoder *e, leat__records *run, leat__item *item, const leat__tile_tables *from,
                        leat_error *err)
 {
@@ -561,7 +561,7 @@ int leat__encoder_image(leat__encoder *e, leat__records *run, leat__record *r, l
     const uint8_t *data = leat__records_data(run, item);
     size_t len = item->size;
     if (plan->stored) return keep_stored(e, run, item, from, err);
-    uint8_t flags = item->image.flags & (LEAT_PACK_IMAGE_RESIZED); /* history stays */
+    uint8_t flags = item->image.flags & (LEAT_PACK_IMAGE_RESIZED); /* earlier changes stay recorded */
     size_t entries = item->entries_size;
     item->entries_size = 0;
     leat__image_info info;
@@ -573,7 +573,7 @@ int leat__encoder_image(leat__encoder *e, leat__records *run, leat__record *r, l
     item->animated = info.animated;
     uint32_t w = info.width, h = info.height;
     leat__encode_size(plan->max_side, &w, &h);
-    bool smaller = w != info.width || h != info.height; /* may be decoded at less than full size */
+    bool smaller = w != info.width || h != info.height; /* may be decoded at a reduced size */
     if (!smaller) LEAT_TRY(leat__decode_limits_whole(&plan->limits, &info, err));
     bool raw = leat__encode_is_raw(plan, leat__records_str(run, r->key), r->key_size);
     bool again = smaller || (raw ? codec != LEAT__CODEC_RAW : plan->quality > 0);
@@ -589,13 +589,13 @@ int leat__encoder_image(leat__encoder *e, leat__records *run, leat__record *r, l
     return keep(e, run, item, &info, data, len, true, 0, flags, err);
 }
 
-/* Bytes per pixel that the decoder holds beside its result: the formats that are decoded whole. */
+/* Returns the bytes per pixel that the decoder holds besides its result, for formats decoded as a whole. */
 static uint64_t decoder_bytes(const leat__image_info *info)
 {
     switch (info->codec) {
     case LEAT__CODEC_JPEG: return info->progressive ? 6 : 0;
     case LEAT__CODEC_PNG:
-    case LEAT__CODEC_WEBP: return 0; /* decoded row by row, or inside the result */
+    case LEAT__CODEC_WEBP: return 0; /* decoded row by row, or in place */
     case LEAT__CODEC_TIFF:
         if (leat__image_wide(info)) return 2 * (uint64_t)info->channels * leat__sample_bytes(info->type);
         break;
@@ -611,7 +611,7 @@ uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, s
     leat__tile_facts facts;
     if (plan->stored && (codec != LEAT__CODEC_TILE || leat__tile_describe(data, len, &facts, NULL) != 0 ||
                          !has_other_tables(plan, &facts)))
-        return 0; /* is copied */
+        return 0; /* copied unchanged */
     if (leat__codec_probe(codec, data, len, &info, NULL) != 0) return 0;
     uint64_t pixels = (uint64_t)info.width * info.height;
     leat__decode_limits limits = plan->limits;

@@ -21,40 +21,40 @@ typedef struct leat__encode_plan {
     double mix_raw;
     uint32_t max_side, quality;
     bool trust;
-    leat__tile_density density; /* TILED */
+    leat__tile_density density; /* for TILED */
     leat__decode_limits limits;
-    const leat__tile_tables *tables; /* TILED: of the pack that is written */
+    const leat__tile_tables *tables; /* TILED: tables of the new pack */
     bool stored;                     /* merge: images stay as stored, except tiles with other tables */
     bool frames;                     /* all frames of animations, not only the first */
-    bool inspected;                  /* an inspector looks at each image */
+    bool inspected;                  /* an inspector examines each image */
 } leat__encode_plan;
 
-/* Bytes of a run in the packing flow, before and after it is encoded, and of what encodes it. */
+/* Memory of a run in the packing flow: before it is encoded, afterwards, and while it is encoded. */
 #define LEAT__ENCODE_IN (2u << 20)
 #define LEAT__ENCODE_OUT (4u << 20)
 #define LEAT__ENCODE_SCRATCH(plan) ((plan)->inspected ? 14u << 20 : 8u << 20)
 
 typedef struct leat__encoder leat__encoder;
 
-/* The plan must outlive the encoder. */
+/* Opens an encoder; the plan must outlive it. */
 int leat__encoder_open(leat__encoder **e, const leat__encode_plan *plan, leat_error *err) LEAT_MUST_CHECK;
 void leat__encoder_close(leat__encoder **e);
 
-/* Processes one image of a record. Afterwards the item describes what is stored and where its
- * bytes are. An animation whose frames are all wanted leaves them in the record, and the first in the
- * item. `from`: the tables of the pack it comes from, when it is already tiled. LEAT_EDATA,
+/* Processes one image of a record. Afterwards the item describes the stored image and the location of
+ * its bytes. If all frames of an animation are wanted, they are in the record, and the first in the
+ * item. `from`: tables of the source pack, for an image that is already tiled. LEAT_EDATA,
  * LEAT_EFORMAT and LEAT_ELIMIT concern only this image; LEAT_ENOMEM does not. */
 int leat__encoder_image(leat__encoder *e, leat__records *run, leat__record *r, leat__item *item,
                         const leat__tile_tables *from, leat_error *err) LEAT_MUST_CHECK;
 
-/* From now on (inspector NULL: no longer) gives the coefficients of images that become tiles to the
- * inspector. Not those of frames, which it looks at later. */
+/* From now on passes the coefficients of images that become tiles to the inspector; NULL ends that.
+ * Frames are excluded: the inspector gets them later. */
 void leat__encoder_watch(leat__encoder *e, const leat__inspector *inspector, void *looker);
 
-/* Bytes of memory needed to process this image, including the result. */
+/* Returns the bytes of memory needed to process this image, including the result. */
 uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, size_t len);
 
-/* Width and height after max_side. */
+/* Computes width and height after max_side is applied. */
 void leat__encode_size(uint32_t max_side, uint32_t *width, uint32_t *height);
 
 /* True when this key is in the share `mix_raw` that is stored as pixels. */

@@ -49,8 +49,8 @@
 #define SHELF 64
 #define MIX_RAW_DEFAULT 0.5
 
-/* The marks stored with a sample. Above FRAMES_SHIFT the first one counts the frames that are stored of the
- * record after those that were consumed. */
+/* The numbers stored with a sample. The bits of the first one from FRAMES_SHIFT on count the stored
+ * frames of the record after the consumed ones. */
 enum { MARK_CONSUMED, MARK_SKIPPED, MARK_CHAIN, MARK_BYTES };
 #define FRAMES_SHIFT 40
 
@@ -58,8 +58,8 @@ typedef struct ingest {
     const leat_ingest_opts *opts;
     leat_ingest_stats *stats;
     leat__source *source;
-    const leat__inspector *inspector; /* or NULL */
-    uint32_t inspected;               /* its field */
+    const leat__inspector *inspector; /* NULL without inspection */
+    uint32_t inspected;               /* the field it inspects */
     leat__encode_plan plan;
     leat__pack_tables tables;
     leat__records_pool spare;
@@ -70,12 +70,12 @@ typedef struct ingest {
     leat_packer *packer;
     leat__skipped_list report;
     leat_pack_value *values;
-    leat__where *where;         /* or NULL */
+    leat__where *where;         /* NULL without a condition */
     leat__base_classes classes; /* append: labels renumbered for the pack */
-    uint64_t identity;          /* of settings and sources */
+    uint64_t identity;          /* hash of settings and sources */
     const char *origin;         /* file that records what the pack was made from, or NULL */
-    leat__chain chain;          /* of the records that were consumed */
-    uint64_t frames_done;       /* resume: frames of the next record that are in the pack */
+    leat__chain chain;          /* hash of the consumed records */
+    uint64_t frames_done;       /* resume: number of frames of the next record already in the pack */
     bool stop;                  /* the source has ended */
 } ingest;
 
@@ -123,7 +123,7 @@ static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
     return 0;
 }
 
-/* Any failure except out of memory concerns only the record. */
+/* Failures other than out of memory concern only the record. */
 static int settle(leat__records *run, leat__record *r, int rc, leat_error *why, leat_error *err)
 {
     if (rc == 0) return 0;
@@ -148,14 +148,14 @@ static int load_record(ingest *in, leat__records *run, leat__record *r, leat_err
     return settle(run, r, in->source->ops->load(in->source, run, r, &why), &why, err);
 }
 
-/* Skips a record whose values are known and do not match the condition. */
+/* Excludes a record whose values are known and do not match the condition. */
 static void filter_record(const ingest *in, const leat__records *run, leat__record *r)
 {
     if (in->where && !r->failed)
         r->excluded = !leat__where_match(in->where, leat__records_str(run, r->key), r->key_size, r->items);
 }
 
-/* The most memory that one image of the record needs. */
+/* Returns the most memory that one image of the record needs. */
 static uint64_t record_need(const ingest *in, const leat__records *run, const leat__record *r)
 {
     uint64_t most = 0;
@@ -168,7 +168,7 @@ static uint64_t record_need(const ingest *in, const leat__records *run, const le
     return most;
 }
 
-/* Bytes that encoding takes: what is stored is about as large as its source. */
+/* Returns the bytes that encoding takes, assuming that a stored image is about as large as its source. */
 static uint64_t encode_bytes(const leat__records *run)
 {
     return run->decode + leat__records_growth(&run->out, run->in.len);
@@ -200,10 +200,10 @@ static uint64_t need_encode(void *cookie, const leat_task *task)
     return run->large ? 0 : encode_bytes(run);
 }
 
-/* What a thread needs that encodes. */
+/* The objects that an encoding thread needs. */
 typedef struct encoding {
     leat__encoder *encoder;
-    void *looker; /* of the inspector */
+    void *looker; /* the inspector's object for this thread */
 } encoding;
 
 static void teardown_encode(void *cookie, void *ctx)
@@ -284,7 +284,7 @@ static int make_plan(ingest *in, leat_error *err)
 
 /* ---- packer ---- */
 
-/* Pages of a merged pack are as large as the first pack's; 0 = the default. */
+/* Returns the page size of the first merged pack, which the result gets too; 0 = the default. */
 static uint64_t merged_page_bytes(const ingest *in)
 {
     leat_pack_info info = {0};
@@ -292,7 +292,7 @@ static uint64_t merged_page_bytes(const ingest *in)
     return info.page_bytes;
 }
 
-/* The provenance of the pack, and with it the identity that a resumed run compares. */
+/* Writes the provenance of the pack and computes the identity that a resumed run compares. */
 static int describe(ingest *in, leat__buf *provenance, leat_error *err)
 {
     const leat_ingest_opts *o = in->opts;
@@ -470,7 +470,7 @@ static void count_images(ingest *in, const leat__records *run, const leat__recor
     }
 }
 
-/* Appends one sample of a record, with marks that say what is consumed with it. */
+/* Appends one sample of a record, with the number of records consumed so far. */
 static int place_sample(ingest *in, const leat__records *run, const leat__record *r, uint64_t consumed,
                         uint64_t chain, leat_error *err)
 {
@@ -503,8 +503,8 @@ static int place_sample(ingest *in, const leat__records *run, const leat__record
                                run->found.data + r->items[in->inspected].found, err);
 }
 
-/* The frames of an animation, each under the record's key and its number. The record counts as consumed with
- * the last one; `chain` is that before it. */
+/* Places the frames of an animation, each under the record's key and its number. The record counts as
+ * consumed with the last frame; `chain` is the hash before it. */
 static int place_frames(ingest *in, leat__records *run, const leat__record *r, uint64_t chain,
                         leat_error *err)
 {
@@ -556,8 +556,8 @@ static int tell(const ingest *in, leat_error *err)
     return leat__fail(err, LEAT_ECANCELED, "packing was stopped");
 }
 
-/* Processes a record of a large run: reads it, encodes it with its own encoder (freed
- * afterwards), places it, and frees its results before the next. */
+/* Processes one record of a run with a large image: reads it, encodes it with a separate encoder,
+ * places it, and frees all memory before the next. */
 static int place_large(ingest *in, leat__records *run, leat__record *r, leat_error *err)
 {
     void *e = NULL;
@@ -591,7 +591,7 @@ static int place_all(ingest *in, leat_error *err)
     }
 }
 
-/* An empty pack is an error. */
+/* Fails when the pack would be empty. */
 static int refuse_empty(const ingest *in, leat_error *err)
 {
     const leat_ingest_stats *st = in->stats;
@@ -619,7 +619,7 @@ static int finish(ingest *in, leat_error *err)
     in->stats->unlabelled = in->source->unlabelled;
     memcpy(in->stats->unlabelled_first, in->source->unlabelled_first, sizeof in->stats->unlabelled_first);
     int rc = refuse_empty(in, err);
-    if (rc != 0) { /* the list says why */
+    if (rc != 0) { /* keep the list: it says why */
         (void)!leat__skipped_list_publish(&in->report, NULL);
         return rc;
     }
@@ -633,7 +633,7 @@ static int finish(ingest *in, leat_error *err)
     return leat__skipped_list_publish(&in->report, err);
 }
 
-/* `discard`: there is nothing to resume. */
+/* Closes everything. `discard`: there is nothing to resume. */
 static void tear_down(ingest *in, bool discard)
 {
     leat_flow_close(&in->flow);
@@ -666,7 +666,7 @@ static int open_where(ingest *in, leat_error *err)
     return leat__where_open(&in->where, in->opts->where, &names, err);
 }
 
-/* Merging: all sources are packs; says what happens to equal keys before anything is written. */
+/* For merging: checks that all sources are packs, and decides about equal keys before anything is written. */
 static int open_merge(ingest *in, leat_error *err)
 {
     const leat_ingest_opts *o = in->opts;
@@ -680,7 +680,7 @@ static int open_merge(ingest *in, leat_error *err)
     return 0;
 }
 
-/* The first image field: the one that leat check takes of the pack. */
+/* Finds the first image field, which is the one that leat check uses. */
 static int find_inspected(ingest *in, leat_error *err)
 {
     const leat__source *s = in->source;
@@ -705,7 +705,7 @@ static int open_source(ingest *in, leat_error *err)
                           in->opts->sources[0]);
     if (in->opts->append && in->source->total == 0 && strcmp(in->source->ops->kind, "folder") == 0)
         return leat__fail(err, LEAT_EDATA, "%s: nothing to append: no samples were found",
-                          in->opts->sources[0]); /* an empty folder has other fields, too */
+                          in->opts->sources[0]); /* checked now: an empty folder has other fields */
     strncpy(in->stats->source_kind, in->source->ops->kind, sizeof in->stats->source_kind - 1);
     in->stats->fields = in->source->field_count;
     leat__records_pool_init(&in->spare, in->source->field_count, SHELF);
@@ -751,7 +751,7 @@ static int pack_here(const leat_ingest_opts *o, const leat__inspector *inspector
     bool empty = rc != 0 && in.packer &&
                  (o->append || (own->samples == 0 && leat_packer_resumed(in.packer, NULL) == 0));
     tear_down(&in, empty);
-    if (empty) (void)!leat_packer_discard(o->output, NULL); /* there is nothing to resume */
+    if (empty) (void)!leat_packer_discard(o->output, NULL); /* nothing to resume */
     return rc;
 }
 
@@ -760,7 +760,7 @@ typedef struct sending {
     const leat_ingest_stats *stats;
 } sending;
 
-/* During the upload the sample counts do not change. */
+/* Progress of the upload; the sample counts stay the same. */
 static int on_sent(void *cookie, uint64_t done, uint64_t total)
 {
     const sending *s = cookie;
@@ -770,7 +770,7 @@ static int on_sent(void *cookie, uint64_t done, uint64_t total)
                              s->stats->skipped);
 }
 
-/* A finished pack waits for its upload: checks that it was made from this source with these settings. */
+/* Checks that a finished pack, which waits for its upload, was made from this source with these settings. */
 static int check_origin(const leat_ingest_opts *o, const leat__origin *was, leat_error *err)
 {
     leat_ingest_stats unused = {0};
@@ -801,7 +801,7 @@ out:
     return rc;
 }
 
-/* Packs into a local folder, then uploads the files. A pack without its origin is made again. */
+/* Packs into a local folder, then uploads the files. A pack without a recorded origin is made again. */
 static int pack_into_bucket(const leat_ingest_opts *o, const leat__inspector *inspector,
                             leat_ingest_stats *own, leat_error *err)
 {
@@ -814,7 +814,7 @@ static int pack_into_bucket(const leat_ingest_opts *o, const leat__inspector *in
     const bool known = ready && leat__origin_read(stage.origin, &was);
     here.output = stage.path;
     here.resume = o->resume && (known || !ready);
-    here.replace = !here.resume; /* files left by an earlier run belong to this path only */
+    here.replace = !here.resume; /* left-over local files belong only to this bucket path */
     if (!here.resume) leat__bucket_pack_forget(&stage);
     int rc = known ? check_origin(o, &was, err) : pack_here(&here, inspector, stage.origin, own, err);
     if (rc == 0 && known) rc = leat__bucket_pack_count(&stage, own, err);

@@ -15,7 +15,7 @@ void leat__frame_suffix(char text[LEAT__FRAME_SUFFIX], uint32_t frame)
     snprintf(text, LEAT__FRAME_SUFFIX, "#%04u", frame);
 }
 
-/* Decoders read a little past the end of an image: the last one in run->out needs padding. */
+/* Pads run->out: decoders read a few bytes past the end of an image. */
 static int pad(leat__records *run, leat_error *err)
 {
     const size_t len = run->out.len;
@@ -69,7 +69,7 @@ int leat__inspect_record(const leat__inspector *x, void *looker, leat__records *
     leat__buf_init(&key, LEAT__MEM_INGEST, 4u << 20);
     if (r->frame_field == field) {
         rc = look_at_frames(x, looker, run, r, tables, &key, err);
-    } else { /* the frames are of another field: all samples have this image */
+    } else { /* another field has the frames: all samples have this image */
         rc = frame_key(run, r, 0, &key, err);
         if (rc == 0) rc = look(x, looker, run, leat__buf_str(&key), &r->items[field], tables, err);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See merge.h. Equal keys are found by sorting hashes: 16 bytes of memory per sample. Keys with equal hashes
- * are read and compared, so that a collision is never taken for a duplicate.
+ * See merge.h. Equal keys are found by sorting hashes: 16 bytes of memory per sample. Keys with equal
+ * hashes are read and compared, so that a hash collision is never taken for a duplicate.
  */
 #include "ingest/merge.h"
 
@@ -46,7 +46,7 @@ static int read_key(leat_pack *pack, uint64_t sample, leat__buf *key, leat_error
     }
 }
 
-/* The pack that holds a sample, and its number there. */
+/* Returns the pack that holds a sample, and changes *sample to its number there. */
 static leat_pack *pack_of(const search *s, uint64_t *sample)
 {
     for (uint32_t i = 0;; i++) {
@@ -64,7 +64,7 @@ static int key_of(search *s, uint64_t sample, leat__buf *key, leat_error *err)
 
 /* ---- the keys ---- */
 
-/* Numbers of one sample, as the condition sees them. */
+/* Reads the numbers of one sample for the condition. */
 static int read_numbers(search *s, uint32_t which, uint64_t sample, leat_error *err)
 {
     leat_pack *pack = leat__source_pack_of(s->packs, which);
@@ -146,7 +146,7 @@ int leat__merge_rename(leat__buf *key, uint64_t n, leat_error *err)
     size_t end = key->len, dot;
     snprintf(number, sizeof number, "-%llu", (unsigned long long)n);
     for (dot = end; dot > 0 && key->data[dot - 1] != '.' && key->data[dot - 1] != '/'; dot--) continue;
-    /* "a/.b" and "a/b" have no ending */
+    /* "a/.b" and "a/b" have no extension */
     bool ending = dot > 1 && key->data[dot - 1] == '.' && key->data[dot - 2] != '/';
     size_t at = ending ? dot - 1 : end, len = strlen(number);
     if (leat__buf_append(key, number, len) != 0) return leat__fail_nomem(err, len, "a key");
@@ -167,7 +167,7 @@ static int is_there(search *s, const leat__buf *key, bool *there, leat_error *er
     return 0;
 }
 
-/* The first number from *n on that gives a key which no pack has. */
+/* Finds the first number from *n on whose key exists in no pack. */
 static int free_number(search *s, const leat__buf *key, uint64_t *n, leat_error *err)
 {
     for (bool there = true; there; ++*n) {
@@ -180,7 +180,7 @@ static int free_number(search *s, const leat__buf *key, uint64_t *n, leat_error 
     return 0;
 }
 
-/* Names the first sample whose key another one has. */
+/* Fails, naming the key that two samples have. */
 static int refuse(search *s, uint64_t a, uint64_t b, leat_error *err)
 {
     LEAT_TRY(key_of(s, a, &s->key, err));
@@ -192,7 +192,7 @@ static int refuse(search *s, uint64_t a, uint64_t b, leat_error *err)
                       (int)LEAT_MIN(s->key.len, 200u), s->key.data, first, second);
 }
 
-/* Decides on the n samples of one key, which are in order. The key is in s->key. */
+/* Decides about the n samples with the key in s->key, which are in order. */
 static int settle_key(search *s, const uint64_t *same, uint64_t n, leat_error *err)
 {
     uint64_t number = 2;
@@ -206,7 +206,7 @@ static int settle_key(search *s, const uint64_t *same, uint64_t n, leat_error *e
     return 0;
 }
 
-/* The n samples of a group have one hash: settles them key by key. */
+/* Decides about the n samples of a group, which have the same hash, key by key. */
 static int settle_hash(search *s, hashed *group, uint64_t n, leat_error *err)
 {
     uint64_t *same = LEAT_NEW_ARRAY(INGEST, uint64_t, n);
@@ -288,7 +288,8 @@ int leat__merge_blobs(leat_packer *packer, leat__source *packs, leat_error *err)
     return 0;
 }
 
-/* The longest list of names that a pack has for a field; the others' must be its beginning. */
+/* Finds the longest list of names that a pack has for a field. The lists of the others must be a
+ * prefix of it. */
 static int join_classes(leat__source *packs, uint32_t field, const char *const **names, uint64_t *count,
                         leat_error *err)
 {
@@ -323,7 +324,7 @@ int leat__merge_classes(leat_packer *packer, leat__source *packs, leat_error *er
     return 0;
 }
 
-/* Joins `next` to `all`; false when they differ in more than their names. */
+/* Adds the source names of `next` to `all`. Returns false when they differ in anything else. */
 static bool join_sources(json_t *all, json_t *next)
 {
     json_t *names = json_incref(json_object_get(all, "names")),

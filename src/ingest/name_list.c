@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names in a file: see name_list.h. A name takes two reads, usually from the page cache: a
+ * Names in a file: see name_list.h. Looking up a name takes two reads, usually from the page cache: a
  * microsecond or two, little compared with opening the file it names.
  */
 #include "ingest/name_list.h"
@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "base/num.h"
 
-#define WRITE_BYTES (256u << 10) /* at once */
+#define WRITE_BYTES (256u << 10) /* bytes written at a time */
 #define BUFFER_MAX (64u << 20)
 
 static int open_unnamed(leat__file **f, const char *path, const char *suffix, leat_error *err)

@@ -15,8 +15,8 @@
 #define PER_THREAD (UINT64_C(128) << 20)
 #define SMALL (UINT64_C(64) << 20)
 #define LOOK 4096           /* images checked for the memory they need */
-#define TABLES (384u << 10) /* for learning tile tables: counts, and growth of buffers */
-#define LOANS 2             /* results that the caller of a flow may hold: the default of leat_flow_opts */
+#define TABLES (384u << 10) /* for training tile tables: counts, and growth of buffers */
+#define LOANS 2             /* results that the caller of a flow may borrow: the default of leat_flow_opts */
 
 int leat__pack_memory_open(leat__pack_memory *a, const leat_ingest_opts *opts, uint32_t threads,
                            leat_error *err)
@@ -63,7 +63,7 @@ int leat__pack_memory_ask(const leat__pack_memory *a, uint64_t bytes, leat_error
 
 /* ---- the budget that is enough ---- */
 
-/* The most that an image of the record needs while it is decoded, and encoded. */
+/* Returns the most memory that an image of the record needs while it is decoded and encoded. */
 static uint64_t record_need(const leat__source *s, const leat__records *run, const leat__record *r,
                             const leat__pack_flow *flow)
 {
@@ -72,7 +72,7 @@ static uint64_t record_need(const leat__source *s, const leat__records *run, con
         const leat__item *item = &r->items[f];
         if (s->fields[f].type != LEAT_FIELD_IMAGE || item->absent) continue;
         uint64_t need = leat__encode_need(flow->plan, leat__records_data(run, item), item->size);
-        if (flow->encodes) need += item->size + LEAT__RECORDS_BYTES + TABLES; /* others of its run as well */
+        if (flow->encodes) need += item->size + LEAT__RECORDS_BYTES + TABLES; /* and the rest of its run */
         most = LEAT_MAX(most, need);
     }
     return most;
@@ -106,7 +106,7 @@ uint64_t leat__pack_memory_enough(const leat_ingest_opts *opts, const leat__pack
     uint64_t largest = 0;
     if (leat__source_open(&source, opts, NULL) == 0 && !source->remote) {
         leat__records_pool_init(&spare, source->field_count, 1);
-        (void)!look_at_images(source, &spare, flow, &largest); /* what cannot be read is reported later */
+        (void)!look_at_images(source, &spare, flow, &largest); /* read errors are reported later */
         leat__records_pool_reset(&spare);
     }
     leat__source_close(&source);

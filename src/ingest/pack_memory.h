@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How much memory packing may hold: the budget of its flows, and the size above which an image is
- * too large for them. Such an image is processed alone, outside the flow, so that a source of
- * huge images needs memory for one of them at a time, not for one per thread. A budget set by the
- * user is a hard limit: no image then counts as large, and one that does not fit fails.
+ * How much memory packing may use: the budget of its flows, and the size above which an image is too
+ * large for them. Such an image is processed alone, outside the flow, so that a source of huge images
+ * needs memory for one of them at a time, not for one per thread. A budget set by the user is a hard
+ * limit: no image then counts as large, and one that does not fit fails.
  */
 #ifndef LEAT_INGEST_PACK_MEMORY_H
 #define LEAT_INGEST_PACK_MEMORY_H
@@ -17,38 +17,41 @@ typedef struct leat__pack_memory {
     leat_budget *budget;
     uint64_t large;   /* images that need more are large */
     uint64_t ceiling; /* images that need more are refused */
-    uint64_t most;    /* the same for an image in a flow with a small budget */
-    uint64_t others;  /* bytes that such a flow needs beside this image */
+    uint64_t most;    /* the same limit in a flow with a small budget */
+    uint64_t others;  /* bytes that such a flow needs besides this image */
 } leat__pack_memory;
 
-/* Default: 128 MiB per thread, at least 256 MiB, but never more than half of the free memory. */
+/* Sets the limits. Default: 128 MiB per thread, at least 256 MiB, but never more than half of the
+ * free memory. */
 int leat__pack_memory_open(leat__pack_memory *a, const leat_ingest_opts *opts, uint32_t threads,
                            leat_error *err) LEAT_MUST_CHECK;
 void leat__pack_memory_close(leat__pack_memory *a);
 
-/* The scratch of the stage that decodes, as the flow declares it. `least`: with any budget; `in`, `out`:
- * bytes of a task before and after it. A small budget of the user is declared as a whole: the flow then runs
- * one task at a time, and an image that fits does so whatever the other tasks hold. */
+/* Returns the scratch memory that a flow declares for its decoding stage. `least`: minimum with any
+ * budget; `in`, `out`: bytes of a task before and after that stage. A small budget set by the user is
+ * declared completely. The flow then runs one task at a time, so an image that fits never depends on
+ * other tasks. */
 uint64_t leat__pack_memory_scratch(leat__pack_memory *a, uint64_t least, uint64_t in, uint64_t out);
-/* LEAT_EBUDGET, with the budget that is enough, when a task of that flow asks for more than it can get. */
+/* Fails with LEAT_EBUDGET, naming a sufficient budget, when a task of that flow needs more than it
+ * can get. */
 int leat__pack_memory_fits(const leat__pack_memory *a, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;
 
-/* Bytes that a flow declares: of a task before and after the stage that decodes, and the scratch of that
- * stage. */
+/* Memory that a flow declares: for a task before and after the decoding stage, and the scratch memory
+ * of that stage. */
 typedef struct leat__pack_flow {
     uint64_t in, out, scratch;
     const leat__encode_plan *plan;
-    bool encodes; /* the result of an image is held beside it */
+    bool encodes; /* an encoded image is held besides its source */
 } leat__pack_flow;
 
-/* The budget that is enough for a flow over these sources: its least, or what the largest of up to 4,096 of
- * the images needs. Images in a bucket are not read for it. */
+/* Returns a sufficient budget for a flow over these sources: its minimum, or what the largest of up
+ * to 4,096 images needs. Images in a bucket are not read for it. */
 uint64_t leat__pack_memory_enough(const leat_ingest_opts *opts, const leat__pack_flow *flow);
-/* Makes an error about a budget that is too small name the one that is enough; returns rc. */
+/* Adds the sufficient budget to an error about a budget that is too small; returns rc. */
 int leat__pack_memory_explain(int rc, const leat_ingest_opts *opts, const leat__pack_flow *flow,
                               leat_error *err);
 
-/* LEAT_EBUDGET when `bytes` are too many even for a single image in flight. */
+/* Fails with LEAT_EBUDGET when `bytes` is too much even for a single image in flight. */
 int leat__pack_memory_ask(const leat__pack_memory *a, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -42,8 +42,8 @@ int leat__pack_tables_open(leat__pack_tables *t, leat__source *source, leat_erro
     return 0;
 }
 
-/* The tables shared by all source packs, when their tiles can be copied; NULL when images are
- * re-encoded or the packs' tables differ. */
+/* Returns the tables shared by all source packs if their tiles can be copied; NULL when images are
+ * re-encoded or the tables differ. */
 static int shared_tables(const leat__pack_tables *t, leat__source *source, const leat__encode_plan *plan,
                          const void **blob, size_t *len, leat_error *err)
 {
@@ -88,7 +88,7 @@ int leat__pack_tables_prepare(leat__pack_tables *t, const leat_ingest_opts *opts
     size_t len = 0;
     if (plan->images != LEAT_IMAGES_TILED) return 0;
     if (plan->stored && leat_packer_blob_view(packer, LEAT__TILE_TABLES_BLOB, &blob, &len) != 0) {
-        plan->images = LEAT_IMAGES_KEEP; /* no pack has tables */
+        plan->images = LEAT_IMAGES_KEEP; /* no source pack has tables */
         return 0;
     }
     if (leat_packer_blob_view(packer, LEAT__TILE_TABLES_BLOB, &blob, &len) != 0) {

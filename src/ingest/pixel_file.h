@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files of images that a pack stores as pixels: PNG, or TIFF of what a PNG cannot hold. One thread each.
+ * Files of images that a pack stores as pixels: PNG, or TIFF for images that PNG cannot represent. One
+ * thread per object.
  */
 #ifndef LEAT_INGEST_PIXEL_FILE_H
 #define LEAT_INGEST_PIXEL_FILE_H
@@ -9,7 +10,7 @@
 #include "codec/codec.h"
 #include "codec/wide.h"
 
-/* Zeroed is empty. */
+/* A zeroed struct is empty. */
 typedef struct leat__pixel_file {
     leat__decoder *decoder;
     leat__planes planes;
@@ -18,8 +19,8 @@ typedef struct leat__pixel_file {
 
 void leat__pixel_file_reset(leat__pixel_file *f);
 
-/* Replaces `out` by the file of a raw image; *ext is "png" or "tif". `data` has LEAT__CODEC_PADDING readable
- * bytes after it. */
+/* Writes the file of a raw image to `out`; *ext is "png" or "tif". `data` is followed by
+ * LEAT__CODEC_PADDING readable bytes. */
 int leat__pixel_file_write(leat__pixel_file *f, const uint8_t *data, size_t size, leat__buf *out,
                            const char **ext, leat_error *err) LEAT_MUST_CHECK;
 

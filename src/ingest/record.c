@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs, and the list of unused ones (the spare). The lock guards the list.
+ * Runs, and the pool of unused ones. The lock guards the pool.
  */
 #include "ingest/record.h"
 
@@ -14,8 +14,8 @@
 #define PADDING LEAT_PACK_PADDING
 #define TEXT_MAX (64u << 20)
 #define BYTES_MAX (UINT64_C(1) << 36)
-#define KEEP_BYTES (1u << 20)  /* a larger buffer of samples is not kept */
-#define KEEP_SMALL (64u << 10) /* nor a larger one of names and the like */
+#define KEEP_BYTES (1u << 20)  /* larger sample buffers are freed */
+#define KEEP_SMALL (64u << 10) /* larger buffers of names and the like are freed */
 
 static void release_errors(leat__records *run)
 {
@@ -172,7 +172,7 @@ uint8_t *leat__records_bytes(leat__records *run, leat__item *item, const void *d
     item->size = len;
     item->absent = false;
     item->coded = false;
-    run->in.len += pad + len; /* the padding may be overwritten by the next bytes */
+    run->in.len += pad + len; /* the next bytes may overwrite the padding */
     return base;
 }
 
@@ -190,8 +190,8 @@ uint64_t leat__records_first(uint32_t fields)
            (uint64_t)fields * LEAT__RECORDS_MOST * sizeof(leat__item);
 }
 
-/* A buffer doubles when it grows, but pages never written take no memory: for a large one only
- * the used part counts. */
+/* Returns the memory of a buffer. A buffer doubles when it grows, but pages never written take no
+ * memory: of a large one only the used part counts. */
 static uint64_t held(const leat__buf *b)
 {
     return LEAT_MAX(b->len, LEAT_MIN(b->cap, KEEP_BYTES));

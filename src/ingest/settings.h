@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a pack says of how it was made, and what a resumed run must have in common with it.
+ * How a pack was made: its provenance, and the identity that a resumed run must share.
  */
 #ifndef LEAT_INGEST_SETTINGS_H
 #define LEAT_INGEST_SETTINGS_H
@@ -11,15 +11,15 @@
 #include "ingest/image_encode.h"
 #include "ingest/source.h"
 
-/* {"kind":…,"names":[…],"settings":{…}}: names without folders, so that a copy of the same data
+/* Writes {"kind":…,"names":[…],"settings":{…}}. Names have no folders, so that a copy of the data
  * elsewhere gives the same pack. */
 int leat__ingest_provenance(const leat_ingest_opts *opts, const leat__encode_plan *plan,
                             const leat__source *source, leat__buf *out, leat_error *err) LEAT_MUST_CHECK;
 
-/* Resume requires the same sources and settings. */
+/* Returns the hash of sources and settings; resuming requires the same. */
 uint64_t leat__ingest_identity(const leat_ingest_opts *opts, const leat__buf *provenance);
 
-/* Neither the pack nor the list of skipped samples may replace what is read; a merged pack may. */
+/* Fails when the pack or the list of skipped samples would replace an input; a merged pack may. */
 int leat__ingest_spare(const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

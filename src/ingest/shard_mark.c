@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The mark of leat's shards: see shard_mark.h. A Parquet file ends with its metadata (Thrift, compact
- * protocol), their length and "PAR1". The bytes of the pair are searched there: two strings, the fields 1
- * and 2 of a struct.
+ * protocol), their length and "PAR1". The key-value pair is searched there as bytes: two strings, fields
+ * 1 and 2 of a struct.
  */
 #include "ingest/shard_mark.h"
 

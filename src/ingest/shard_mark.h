@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Recognises shards that leat has written, so that no other file is replaced. Tar headers have the user
- * and group name LEAT__SHARD_OWNER, Parquet files the key-value pair LEAT__SHARD_OWNER = "export".
+ * and group name LEAT__SHARD_OWNER; Parquet files have the key-value pair LEAT__SHARD_OWNER = "export".
  */
 #ifndef LEAT_INGEST_SHARD_MARK_H
 #define LEAT_INGEST_SHARD_MARK_H
@@ -12,11 +12,11 @@
 
 #define LEAT__SHARD_OWNER "leat"
 
-/* *ours: the file has the mark. Fails when `path` is not a file that can be read. */
+/* Sets *ours when the file has the mark. Fails when `path` is not a readable file. */
 int leat__shard_ours(const char *path, bool tar, bool *ours, leat_error *err) LEAT_MUST_CHECK;
-/* Fails with LEAT_EINVAL when there is something else than a shard of leat at `path`. */
+/* Fails with LEAT_EINVAL when `path` exists and is not a shard of leat. */
 int leat__shard_replaceable(const char *path, bool tar, leat_error *err) LEAT_MUST_CHECK;
-/* The error of a file that has no mark. */
+/* Fails with the error for a file without the mark. */
 int leat__shard_foreign(const char *path, leat_error *err);
 
 #endif

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 
 #define LINE_MAX_BYTES (4u << 20)
-#define HEAD "{\"key\":" /* of every line */
+#define HEAD "{\"key\":" /* the start of every line */
 
 /* Finds the end of the first `keep` lines. */
 static int find_end(leat__skipped_list *r, uint64_t keep, leat_error *err)

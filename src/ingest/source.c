@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by all sources: their fields, their classes, reading a file, and detecting the kind of a
- * source from its paths.
+ * Shared by all sources: their fields and classes, reading a file, and detecting the kind of a source
+ * from its paths.
  */
 #include "ingest/source.h"
 #include "ingest/fetch.h"
@@ -19,7 +19,7 @@
 #include "io/url.h"
 
 #define MAX_SAMPLE (UINT64_C(1) << 30)
-#define LAST_BYTES (1u << 20) /* of the sample that fills a run */
+#define LAST_BYTES (1u << 20) /* bytes assumed for the sample that fills a run */
 
 void *leat__source_new(const leat__source_ops *ops, size_t size, const leat_ingest_opts *opts)
 {
@@ -71,7 +71,7 @@ int leat__source_field(leat__source *s, const char *name, leat_field_type type, 
 int64_t leat__source_class(leat__source *s, const char *name, leat_error *err)
 {
     if (!leat__utf8_valid(name, strlen(name), NULL)) {
-        char shown[256]; /* names are kept as text: two different ones could become equal */
+        char shown[256]; /* not made valid silently: two names could become equal */
         return leat__fail(err, LEAT_EDATA, "the class name \"%s\" is not UTF-8: rename it",
                           leat__str_shown(name, shown, sizeof shown));
     }
@@ -160,7 +160,7 @@ static bool is_tar_name(const char *path, size_t len)
     return false;
 }
 
-/* Also train.tfrecord-00000-of-00010, and compressed files. */
+/* True for TFRecord names, including train.tfrecord-00000-of-00010 and compressed files. */
 static bool is_tfrecord_name(const char *path, size_t len)
 {
     const char *base = path;
@@ -171,7 +171,7 @@ static bool is_tfrecord_name(const char *path, size_t len)
     return false;
 }
 
-/* Formats that the Python package reads. */
+/* True for formats that the Python package reads. */
 static bool is_reader_name(const char *path, size_t len)
 {
     static const char *const ends[] = {".beton", ".parquet", ".arrow", ".feather", ".lmdb", ".mdb", ".json"};
@@ -180,8 +180,8 @@ static bool is_reader_name(const char *path, size_t len)
     return false;
 }
 
-/* Folders that the Python package reads although they contain images: Pascal VOC, LMDB. As
- * folders of classes they would lose their boxes and values. */
+/* Sets *is for folders that the Python package reads although they contain images: Pascal VOC, LMDB.
+ * As folders of classes they would lose their boxes and values. */
 static int is_reader_folder(const char *path, bool *is, leat_error *err)
 {
     static const char *const parts[][2] = {{"Annotations", "JPEGImages"}, {"data.mdb", "data.mdb"}};
@@ -241,8 +241,8 @@ static int refuse_order(const leat_ingest_opts *opts, const char *what, leat_err
                       "%s can only be read in order: pack them first, then shuffle the pack", what);
 }
 
-/* Tries the registered reader; *done: it opened the source. Missing local paths are left to the
- * other kinds, which report them. */
+/* Tries the registered reader; *done: it opened the source. Missing local paths are left to the other
+ * kinds, which report them. */
 static int try_reader(leat__source **s, const leat_ingest_opts *opts, bool *done, leat_error *err)
 {
     bool exists = true;

@@ -16,7 +16,7 @@ typedef struct leat__source leat__source;
 
 typedef struct leat__source_ops {
     const char *kind; /* "folder", "tar", "tfrecord", "manifest", "pack" */
-    /* Fills a new record: key, small values, location of its bytes. *end: there are no more. A
+    /* Fills in a new record: key, small values, location of its bytes. *end: there are no more. A
      * record that cannot be packed is marked as failed (leat__records_fail), so that it is counted;
      * an error ends the whole run. With source->skim, bytes need not be read. */
     int (*next)(leat__source *s, leat__records *run, leat__record *r, bool *end, leat_error *err);
@@ -36,11 +36,11 @@ struct leat__source {
     uint64_t max_sample; /* bytes of one sample, from the options */
     bool remote;         /* its files are in a bucket: a read is a round trip */
     bool skim;           /* skipping records that a resumed pack already has */
-    uint64_t ignored;    /* files that are not samples by their names */
+    uint64_t ignored;    /* number of files that are not samples by their names */
     char ignored_first[64];
-    uint64_t unlabelled; /* images beside class folders */
+    uint64_t unlabelled; /* number of images beside class folders */
     char unlabelled_first[64];
-    uint64_t missing; /* samples without a value that others have */
+    uint64_t missing; /* number of samples without a value that others have */
 };
 
 /* Opens the paths: one folder or manifest, any number of tar shards, TFRecord files or packs, or
@@ -48,8 +48,8 @@ struct leat__source {
 int leat__source_open(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 void leat__source_close(leat__source **s);
 
-/* The kinds. */
-bool leat__source_is_image(const char *name); /* by its extension, as the folder source decides */
+/* Opens one kind of source each. */
+bool leat__source_is_image(const char *name); /* by its extension, like the folder source */
 int leat__source_folder(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 int leat__source_tar(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 int leat__source_manifest(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
@@ -57,21 +57,22 @@ int leat__source_pack(leat__source **s, const leat_ingest_opts *opts, leat_error
 
 int leat__source_tfrecord(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 
-/* Bytes that a run holds after `next` has filled it: names, or, where `next` reads everything, samples. One
- * sample may be larger. */
+/* Returns the bytes that a run holds after `next` has filled it: names or, if `next` reads
+ * everything, samples. One sample may be larger. */
 uint64_t leat__source_list_need(const leat__source *s);
 
-/* The packs of a source of packs; NULL past the last, or for another kind. */
+/* Returns a pack of a source of packs; NULL past the last, and for other kinds. */
 leat_pack *leat__source_pack_of(leat__source *s, uint32_t which);
-/* The number that a field of the source has in one of the packs. */
+/* Returns the number that a field of the source has in one of the packs. */
 uint32_t leat__source_pack_field(leat__source *s, uint32_t which, uint32_t field);
-/* The value of an int or float field, with the label as the result numbers it. */
+/* Reads the value of an int or float field; labels are renumbered as in the result. */
 void leat__source_pack_number(leat__source *s, uint32_t which, uint32_t field, const leat_pack_cell *cell,
                               leat__item *item);
-/* Returns the samples to leave out or rename, or NULL for none. The source owns it. */
+/* Returns the samples to omit or rename, or NULL for none. The source owns it. */
 struct leat__merge *leat__source_pack_merge(leat__source *s);
 
-/* For the kinds. Allocates a source; `size` is that of the struct whose first member it is. */
+/* The functions below are for the kinds. Allocates a source; `size` is that of the struct whose first
+ * member it is. */
 void *leat__source_new(const leat__source_ops *ops, size_t size, const leat_ingest_opts *opts);
 /* Adds a field and returns its number, or a negative error. */
 int leat__source_field(leat__source *s, const char *name, leat_field_type type,
@@ -79,14 +80,14 @@ int leat__source_field(leat__source *s, const char *name, leat_field_type type,
 int leat__source_field_find(const leat__source *s, const char *name); /* -1 when none */
 /* Adds a class name unless it exists; returns its number, or a negative error. */
 int64_t leat__source_class(leat__source *s, const char *name, leat_error *err) LEAT_MUST_CHECK;
-/* Sorts by bytes, like torchvision's ImageFolder, so that labels are the same in both. */
+/* Sorts classes by bytes, like torchvision's ImageFolder, so that labels are the same in both. */
 void leat__source_classes_sort(leat__source *s);
-int64_t leat__source_class_find(const leat__source *s, const char *name); /* sorted; -1 */
+int64_t leat__source_class_find(const leat__source *s, const char *name); /* in sorted classes, or -1 */
 /* Reads the file at r->path into field r->path_field. */
 int leat__source_load_file(leat__source *s, leat__records *run, leat__record *r,
                            leat_error *err) LEAT_MUST_CHECK;
 
-/* The length of a path without the query of a signed URL, which is secret. */
+/* Returns the length of a path without the query of a signed URL, which is secret. */
 size_t leat__source_name_len(const char *path);
 
 #endif

@@ -31,7 +31,7 @@ void leat__chain_add(leat__chain *chain, const leat__records *run, const leat__r
     chain->records++;
 }
 
-/* Remembers the most recently modified file, to name it in a message. */
+/* Records the most recently modified file, to name it in a message. */
 static int note_newest(leat__buf *newest, int64_t *mtime_ns, const char *path, leat__stamp stamp,
                        leat_error *err)
 {
@@ -58,7 +58,7 @@ int leat__chain_skip(leat__chain *chain, leat__source *source, leat__records_poo
         leat__record *r = leat__records_add(run);
         LEAT_GO(rc, out, source->ops->next(source, run, r, &end, err));
         if (end) break;
-        /* remote files have the stamp of the listing, if any */
+        /* remote files already have the listing's stamp, if any */
         if (!r->failed && r->path != LEAT__RECORDS_NOWHERE &&
             !leat__path_remote(leat__records_str(run, r->path))) {
             const char *path = leat__records_str(run, r->path);

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A folder of images. The folders directly below the root are classes, numbered in byte order (so
- * labels are the same as in torchvision's ImageFolder); a folder without sub-folders has no
- * labels. Images beside class folders have the label -1 and are counted. Inside, names are in
- * natural order, files and folders mixed. Keys are paths below the root.
- *
- * Hidden files and folders (names starting with a dot) and files without an image extension are
- * skipped and counted, a hidden folder as one; with `strict` all are taken. Links are followed. A
- * link to one of its parent folders, a dangling link and a folder that cannot be listed count as
- * samples that cannot be read. Only one folder at a time is in memory, so the total size does not
- * matter; a shuffle keeps all names in a file.
- *
- * The root may be a prefix in a bucket (s3://bucket/prefix): the same samples in the same order.
+ * A folder of images. The folders directly below the root are classes, numbered in byte order (so labels
+ * are the same as in torchvision's ImageFolder); a folder without subfolders has no labels. Images
+ * beside class folders have the label -1 and are counted. Within a class, names are in natural order,
+ * files and folders mixed. Keys are paths below the root.
+ * Hidden files and folders (names starting with a dot) and files without an image extension are skipped
+ * and counted, a hidden folder as one; with `strict` all are taken. Links are followed. A link to one of
+ * its parent folders, a dangling link and a folder that cannot be listed count as samples that cannot be
+ * read. Only one folder at a time is in memory, so the total size does not matter; a shuffle keeps all
+ * names in a file.
+ * The root may be a prefix in a bucket (s3://bucket/prefix): it gives the same samples in the same order.
  * Its folders are listed in advance, several in parallel.
  */
 #include <stdio.h>
@@ -34,22 +32,22 @@
 typedef struct frame {
     leat__dir dir;
     size_t at;       /* next entry */
-    size_t path_len; /* of this folder, with its slash, in s->path */
+    size_t path_len; /* length of this folder's path in s->path, with its slash */
 } frame;
 
 typedef struct folder_source {
     leat__source base;
-    leat__buf path; /* of the current entry; starts with the root and a slash */
+    leat__buf path; /* path of the current entry; starts with the root and a slash */
     size_t root_len;
     frame stack[DEPTH_MAX];
     int depth;     /* frames in use */
-    int64_t label; /* of the current class, -1 at the root */
+    int64_t label; /* label of the current class, -1 at the root */
     bool strict;
-    leat__dir_ahead *ahead; /* for a bucket; NULL: a local folder */
-    leat_error why;         /* of the current entry, when it is a folder that cannot be listed */
-    /* With shuffle: all keys; labels follow from them. */
+    leat__dir_ahead *ahead; /* listings of a bucket; NULL: a local folder */
+    leat_error why;         /* why the current entry, a folder, cannot be listed */
+    /* With shuffle: all keys; labels are derived from them. */
     leat__name_list names;
-    leat__buf key; /* the current one */
+    leat__buf key; /* the current key */
     uint64_t given;
     leat__perm perm;
     bool shuffled;
@@ -75,7 +73,8 @@ static bool has_entry(const leat__dir *dir, const char *name)
     return false;
 }
 
-/* As a folder of classes it would lose its boxes. Local ones never come here: source.c finds them. */
+/* Fails for Pascal VOC in a bucket: as a folder of classes it would lose its boxes. Local ones are
+ * detected in source.c. */
 static int refuse_voc(const leat__dir *dir, const char *path, leat_error *err)
 {
     if (!leat__path_remote(path) || !has_entry(dir, "Annotations") || !has_entry(dir, "JPEGImages")) return 0;
@@ -94,7 +93,7 @@ static int enter(folder_source *s, leat_error *err)
             return leat__fail(err, LEAT_EDATA, "%s: a link leads back to a folder above it",
                               leat__buf_str(&s->path));
     if (s->depth == 0) LEAT_TRY(refuse_voc(&f->dir, leat__buf_str(&s->path), err));
-    /* At the root the order of samples is the order of classes. */
+    /* at the root, samples are in the order of classes */
     leat__dir_sort(&f->dir, s->depth == 0 ? strcmp : leat__str_natural_cmp);
     f->at = 0;
     f->path_len = s->path.len;
@@ -102,8 +101,8 @@ static int enter(folder_source *s, leat_error *err)
     return 0;
 }
 
-/* The extensions of torchvision's ImageFolder, and others that only images have. The latter are
- * errors when leat cannot read them: skipping them would lose samples. */
+/* True for the extensions of torchvision's ImageFolder, and for others that only images have. If leat
+ * cannot read one of the latter, that is an error: skipping it would lose samples. */
 bool leat__source_is_image(const char *name)
 {
     static const char *const others[] = {"ppm", "pgm", "pbm", "jp2"};
@@ -149,7 +148,7 @@ static void list_ahead(folder_source *s, leat__buf *path, const leat__dir *dir, 
     if (path->data) path->data[len] = '\0';
 }
 
-/* Reports a folder as a sample that cannot be read; its path without the slash. */
+/* Returns a folder as a sample that cannot be read; removes the slash from its path. */
 static const leat__entry *unwalkable(folder_source *s)
 {
     static const leat__entry folder = {.kind = LEAT__ENTRY_FOLDER};
@@ -182,7 +181,7 @@ static int walk(folder_source *s, const leat__entry **found, leat_error *err)
             LEAT_TRY(set_path(s, f->path_len, name, true, err));
             int rc = enter(s, &s->why);
             if (rc == 0) continue;
-            if (s->ahead) { /* no sample may be lost because a listing failed */
+            if (s->ahead) { /* a failed listing must not lose samples */
                 if (err) *err = s->why;
                 return rc;
             }
@@ -210,8 +209,8 @@ static int fill(folder_source *s, leat__records *run, leat__record *r, const cha
     return 0;
 }
 
-/* The stamp that a resumed run compares. For a bucket it comes from the listing, because asking
- * for each object would be one request each. */
+/* Returns the stamp that a resumed run compares. For a bucket it comes from the listing, which avoids
+ * a request per object. */
 static leat__stamp stamp_of(uint64_t size, uint64_t tag)
 {
     return (leat__stamp){.bytes = size, .mtime_ns = (int64_t)tag};
@@ -281,8 +280,7 @@ static void folder_close(leat__source *base)
     leat__buf_reset(&s->key);
 }
 
-/* Finds the classes and counts the files (a link to a folder counts as one: this is for the
- * progress bar). */
+/* Finds the classes and counts the files, for the progress bar; a link to a folder counts as one. */
 static int count_below(folder_source *s, leat__buf *path, int depth, uint64_t *files, leat_error *err)
 {
     if (depth >= DEPTH_MAX) return 0; /* the walk will report it */
@@ -290,7 +288,7 @@ static int count_below(folder_source *s, leat__buf *path, int depth, uint64_t *f
     size_t len = path->len;
     int rc = s->ahead ? leat__dir_ahead_read(s->ahead, &dir, leat__buf_str(path), err)
                       : leat__dir_read(&dir, leat__buf_str(path), true, err);
-    if (rc != 0 && rc != LEAT_ENOMEM && depth > 0 && !s->ahead) { /* a sample that cannot be read */
+    if (rc != 0 && rc != LEAT_ENOMEM && depth > 0 && !s->ahead) { /* counts as a sample that cannot be read */
         ++*files;
         rc = 0;
     }

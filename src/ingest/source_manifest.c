@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Manifests: a CSV (or TSV) file with a header, or one JSON object per line. One column names the
- * image file, relative to the manifest; one may be the label: all whole numbers, or class names; one
- * may be the key of the sample, which is else the path; all others become fields. The file is read
- * twice: first to find the types of the columns, then row by row.
- *
+ * Manifests: a CSV (or TSV) file with a header, or one JSON object per line. One column names the image
+ * file, relative to the manifest. One may be the label: all whole numbers, or class names. One may be the
+ * key of the sample, which is otherwise the path. All others become fields. The file is read twice: first
+ * to find the types of the columns, then row by row.
  *   path    path, image, image_path, file, file_name, filename
  *   label   label, class, class_name, target, category
  *   key     key
@@ -31,16 +30,16 @@ enum { SAW_INT = 1, SAW_NUMBER = 2, SAW_TEXT = 4, SAW_OTHER = 8, SAW_NOTHING = 1
 typedef struct column {
     char *name;
     unsigned saw;
-    uint64_t rows;                /* that have it */
-    uint64_t int_line, text_line; /* the first line with a whole number, with other text; 0: none */
-    int field;                    /* -1: the path, the key */
+    uint64_t rows;                /* number of rows that have it */
+    uint64_t int_line, text_line; /* first line with a whole number; with other text; 0: none */
+    int field;                    /* -1 for the path and the key */
 } column;
 
 typedef struct manifest_source {
     leat__source base;
-    const char *path; /* the caller's */
+    const char *path; /* owned by the caller */
     char *shown;      /* the same, without the query of a signed URL */
-    leat__buf folder; /* of the manifest, with a slash, or empty */
+    leat__buf folder; /* folder of the manifest, with a slash, or empty */
     bool json;
     char delimiter;
     leat__stream *stream;
@@ -49,10 +48,10 @@ typedef struct manifest_source {
     column *columns;
     uint32_t column_count, column_capacity;
     int path_column, label_column, key_column;
-    leat_error bad; /* of the first line that is not a JSON object; code 0: none */
-    /* With shuffle: all rows, each with its line, its offset and the content of csv.row. */
+    leat_error bad; /* error of the first line that is not a JSON object; code 0: none */
+    /* With shuffle: all rows, each with its line number, its offset and the content of csv.row. */
     leat__name_list rows;
-    leat__buf row; /* the current one, in that form */
+    leat__buf row; /* the current row, in that form */
     uint64_t given;
     leat__perm perm;
     bool shuffled;
@@ -113,7 +112,7 @@ static int start_reading(manifest_source *s, leat_error *err)
     LEAT_TRY(leat__csv_init(&s->csv, s->stream, s->delimiter, err));
     s->reading = true;
     bool end = false;
-    if (!s->json) LEAT_TRY(leat__csv_next(&s->csv, &end, err)); /* the header */
+    if (!s->json) LEAT_TRY(leat__csv_next(&s->csv, &end, err)); /* skip the header */
     if (end) return leat__fail(err, LEAT_EDATA, "%s is empty", s->shown);
     return 0;
 }
@@ -159,7 +158,7 @@ static void look_at_text(column *c, const char *text, uint64_t line)
     c->rows++;
     if (text[0] == 0) c->saw |= SAW_NOTHING;
     else if (leat__str_to_i64(text, &i)) c->saw |= SAW_INT;
-    else if (text[strspn(text, "+-0123456789")] == 0) /* too long for int64: kept as text */
+    else if (text[strspn(text, "+-0123456789")] == 0) /* too long for int64: stored as text */
         c->saw |= SAW_TEXT;
     else if (leat__str_to_double(text, &f)) c->saw |= SAW_NUMBER;
     else c->saw |= SAW_TEXT;
@@ -181,7 +180,7 @@ static void look_at_json(column *c, const json_t *value)
     }
 }
 
-/* The first line of a JSON file need not name all columns. */
+/* Adds the columns of an object, since the first line of a JSON file need not have all of them. */
 static int look_at_object(manifest_source *s, json_t *object, leat_error *err)
 {
     const char *key;
@@ -208,7 +207,7 @@ static int keep_row(manifest_source *s, leat_error *err)
     return leat__name_list_add(&s->rows, s->row.data, s->row.len, err);
 }
 
-/* Bad rows are skipped here; the second pass counts them. */
+/* Determines the column types. Skips bad rows, which the second pass counts. */
 static int look_at_all(manifest_source *s, bool keep, leat_error *err)
 {
     for (;;) {
@@ -288,7 +287,7 @@ static bool labels_are_names(const manifest_source *s)
     return s->label_column >= 0 && (s->columns[s->label_column].saw & SAW_TEXT);
 }
 
-/* One label that is not a number would make names of all of them, numbered in another order. */
+/* Fails when only some labels are whole numbers: all would become names, numbered in another order. */
 static int check_labels(const manifest_source *s, leat_error *err)
 {
     if (s->label_column < 0 || s->json) return 0;
@@ -304,7 +303,7 @@ static int collect_class(manifest_source *s, const char *name, leat_error *err)
 {
     int64_t n = leat__source_class(&s->base, name, err);
     if (n < 0) return (int)n;
-    /* names repeat: remove duplicates from time to time */
+    /* names repeat: remove duplicates at intervals */
     if (s->base.class_count >= 65536 && (s->base.class_count & 65535) == 0)
         leat__source_classes_sort(&s->base);
     return 0;
@@ -354,8 +353,8 @@ static int set_text(manifest_source *s, leat__records *run, leat__item *item, co
     return leat__records_bytes(run, item, text, len) ? 0 : no_memory(err);
 }
 
-/* True when a float represents the number exactly: for whole numbers in a column with fractions
- * or missing cells. */
+/* True when a double represents the number exactly, for whole numbers in a column with fractions or
+ * missing cells. */
 static bool float_holds(int64_t number)
 {
     double f = (double)number;
@@ -437,14 +436,14 @@ static int set_json(manifest_source *s, leat__records *run, leat__record *r, uin
     }
 }
 
-/* Without "./" at the front. */
+/* Returns the path without "./" at its start. */
 static const char *plain_path(const char *path)
 {
     while (path[0] == '.' && path[1] == '/') path += 2;
     return path;
 }
 
-/* The key of the sample: that of its row, else its path. */
+/* Sets the key of the sample: that of its row, else its path. */
 static int set_key(manifest_source *s, leat__records *run, leat__record *r, const char *path, const char *key,
                    leat_error *err)
 {
@@ -467,7 +466,7 @@ static int set_path(manifest_source *s, leat__records *run, leat__record *r, con
     if (path[0] != '/' && !leat__path_remote(path)) leat__buf_append(&full, s->folder.data, s->folder.len);
     leat__buf_puts(&full, path);
     int rc = leat__buf_status(&full);
-    if (rc == 0 && !leat__path_remote(path)) { /* a server takes "../x" for the name of a folder */
+    if (rc == 0 && !leat__path_remote(path)) { /* servers take "../x" literally */
         (void)leat__buf_str(&full);
         leat__url_resolve(full.data);
         full.len = strlen(full.data);
@@ -475,7 +474,7 @@ static int set_path(manifest_source *s, leat__records *run, leat__record *r, con
     r->path = rc == 0 ? leat__records_text(run, full.data, full.len) : LEAT__RECORDS_NOWHERE;
     leat__buf_reset(&full);
     r->path_field = (uint32_t)s->base.image_field;
-    r->size_hint = 128u << 10; /* unknown before it is opened */
+    r->size_hint = 128u << 10; /* unknown until it is opened */
     return r->path == LEAT__RECORDS_NOWHERE ? no_memory(err) : 0;
 }
 
@@ -511,7 +510,7 @@ static int fill(manifest_source *s, leat__records *run, leat__record *r, leat_er
     return 0;
 }
 
-/* Restores a kept row to the state of a row that was just read. */
+/* Restores a stored row to the state of a row that was just read. */
 static int recall_row(manifest_source *s, bool *end, leat_error *err)
 {
     *end = s->given == s->rows.count;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Packs as a source: to store images another way, to take a part by a list of keys, to join
- * several into one, to shuffle. All must have the same fields, in any order. Class names are joined:
- * those of the first pack keep their numbers, new ones follow, labels are renumbered.
- * Samples are read by `load`, on any thread.
+ * Packs as a source, to re-encode images, select samples by a list of keys, join several packs, or
+ * shuffle. All packs must have the same fields, in any order. Class names are joined: those of the first
+ * pack keep their numbers, new ones follow, and labels are renumbered. `load` reads samples on any thread.
  */
 #include <string.h>
 
@@ -19,9 +18,9 @@
 
 typedef struct origin {
     leat_pack *pack;
-    uint64_t first;   /* number of its first sample among all */
-    uint32_t *field;  /* field of the result -> here */
-    int64_t *relabel; /* class number here -> in the result; NULL when the same */
+    uint64_t first;   /* number of its first sample over all packs */
+    uint32_t *field;  /* field of the result -> field of this pack */
+    int64_t *relabel; /* class number in this pack -> in the result; NULL when the same */
     uint64_t classes;
 } origin;
 
@@ -33,10 +32,10 @@ typedef struct pack_source {
     leat__perm perm;
     bool shuffled;
     leat__merge merge;
-    leat__stream *keys; /* the list of keys, when there is one */
+    leat__stream *keys; /* the list of keys, or NULL */
     leat__csv lines;
     bool reading_keys;
-    uint64_t *chosen; /* rows of the selection among all samples, or NULL */
+    uint64_t *chosen; /* selected rows over all packs, or NULL */
     leat__buf key;
 } pack_source;
 
@@ -73,7 +72,7 @@ static int refuse_fields(const leat_pack *has, const leat_pack *lacks, const cha
                       leat_pack_path(has));
 }
 
-/* Fields are matched by name; all packs must have the same, with the same types. */
+/* Matches fields by name; all packs must have the same fields with the same types. */
 static int match_fields(const pack_source *s, origin *o, leat_error *err)
 {
     const leat_pack *first = s->origins[0].pack;
@@ -104,7 +103,7 @@ static int match_fields(const pack_source *s, origin *o, leat_error *err)
 
 static int64_t class_number(const leat__source *s, const char *name)
 {
-    for (uint64_t i = 0; i < s->class_count; i++) /* packs are joined once, not per sample */
+    for (uint64_t i = 0; i < s->class_count; i++) /* once per pack, not per sample */
         if (strcmp(s->classes[i], name) == 0) return (int64_t)i;
     return -1;
 }
@@ -183,7 +182,7 @@ static int pack_next(leat__source *base, leat__records *run, leat__record *r, bo
     return leat__records_key(run, r, s->key.data, s->key.len, err);
 }
 
-/* In the pack a ragged array is its shape followed by its elements. */
+/* Splits a ragged array, which the pack stores as its shape followed by its elements. */
 static int split_ragged(const leat_field *f, leat__records *run, leat__item *item, leat_error *err)
 {
     uint32_t front = leat__field_shape_bytes(f);
@@ -195,7 +194,7 @@ static int split_ragged(const leat_field *f, leat__records *run, leat__item *ite
     return 0;
 }
 
-/* Entry points of an image: the encoder keeps them if it does not parse the file. */
+/* Copies the entry points of an image; the encoder keeps them if it does not parse the file. */
 static int copy_entries(leat__records *run, leat__item *item, const leat_pack_cell *cell, size_t base_at,
                         uint64_t size, leat_error *err)
 {
@@ -303,7 +302,7 @@ static const leat__source_ops ops = {
     .close = pack_close,
 };
 
-/* Rows of the selection; of several packs, those of all of them in their order. */
+/* Reads the rows of the selection. With several packs, rows are numbered over all of them. */
 static int read_selection(pack_source *s, const leat_ingest_opts *opts, leat_error *err)
 {
     leat_pack *all = NULL;

@@ -11,7 +11,7 @@
 
 typedef struct reader_source {
     leat__source base;
-    leat__source_ops ops; /* with the reader's kind */
+    leat__source_ops ops; /* with the reader's `kind` */
     leat__reader reader;
     bool open;
 } reader_source;

@@ -12,7 +12,7 @@
 typedef struct leat__row {
     const char *key;
     size_t key_size;
-    const char *path;              /* NULL, or the file of the first image field, read later */
+    const char *path;              /* NULL, or the file of the first image field, which is read later */
     const leat_pack_value *values; /* one per field; their data is copied */
     const char *wrong;             /* NULL, or the reason why this sample cannot be packed */
 } leat__row;
@@ -21,21 +21,23 @@ typedef struct leat__reader {
     char kind[16];
     const leat_field *fields; /* owned by the reader until close, like all below */
     uint32_t field_count;
-    const char *const *classes; /* of the field "label" */
+    const char *const *classes; /* classes of the field "label" */
     uint64_t class_count;
     uint64_t total; /* 0 = unknown */
     void *cookie;
-    /* One thread at a time. A row is valid until the next call. An error ends the run. */
+    /* Returns the next row, which is valid until the next call. One thread at a time. An error ends
+     * the run. */
     int (*next)(void *cookie, leat__row *row, bool *end, leat_error *err);
     void (*close)(void *cookie);
 } leat__reader;
 
-/* LEAT_EAGAIN when the paths are not one of its formats. */
+/* Opens the paths, or returns LEAT_EAGAIN when they are not one of its formats. */
 typedef int (*leat__reader_opener)(leat__reader *r, const char *const *paths, uint32_t count,
                                    leat_error *err);
-void leat__reader_register(leat__reader_opener open); /* for the process; NULL removes it */
+void leat__reader_register(leat__reader_opener open); /* for the whole process; NULL unregisters */
 
-/* Opens the paths with the registered opener; LEAT_EAGAIN as above, or when there is none. */
+/* Opens the paths with the registered opener. LEAT_EAGAIN: not one of its formats, or no opener is
+ * registered. */
 int leat__source_reader(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 bool leat__reader_registered(void);
 

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * WebDataset tar shards. Members with the same path up to the first dot of the file name form one
- * sample; the part after the dot names the field:
- *
+ * WebDataset tar shards. Members with the same path up to the first dot of the file name form one sample;
+ * the part after the dot names the field:
  *   jpg png gif tif …   the field "image"       cls    the field "label" (a whole number)
  *   json                the field "json"        txt    the field "txt"
- *   seg.png, x.cls …    a field of that name, its type told by the last part
+ *   seg.png, x.cls …    a field of that name, its type given by the last part
  *   anything else       a field of that name, bytes
- *
- * The first samples (`infer`) settle the fields, or a list of the user does. Samples may lack some: a number
- * needs a default then, other values are absent, and such samples are counted. A member without a
- * field is an error unless the user gave the list: nothing is dropped silently. So is a listed kind that
- * no sample has and that has no default: most likely it is a typo. The key is the path
- * of the image member, so that export can give the file its name back.
- * Shards are streamed in the order given; names never touch the file system.
+ * The fields are those of the first samples (`infer`), or a list given by the user. Samples may lack
+ * some: a missing number needs a default, other values are absent, and such samples are counted. A member
+ * without a field is an error unless the user gave the list: nothing is dropped silently. A listed kind
+ * that no sample has and that has no default is also an error: it is probably a typo. The key is the path
+ * of the image member, so that export can restore the file's name. Shards are streamed in the order given;
+ * names never touch the file system.
  */
 #include <stdio.h>
 #include <string.h>
@@ -26,24 +24,24 @@
 #include "ingest/tar.h"
 #include "pack/page.h"
 
-#define INFER 64       /* samples that settle the fields */
-#define KINDS_MAX 200u /* bytes of a list of endings in a message */
+#define INFER 64       /* samples that determine the fields */
+#define KINDS_MAX 200u /* longest list of extensions in a message, in bytes */
 
 typedef struct tar_source {
     leat__source base;
-    const char *const *paths; /* the caller's */
+    const char *const *paths; /* owned by the caller */
     uint32_t path_count, path_at;
     leat__stream *stream;
     leat__tar tar;
-    leat__tar_member member; /* the next one, when `pending` */
+    leat__tar_member member; /* the next member, when `pending` */
     bool pending;
-    const char *listed; /* endings of the members to take, the caller's; NULL = all */
+    const char *listed; /* extensions of the members to take, owned by the caller; NULL = all */
     bool *has_default;  /* one per field */
-    int64_t *number;    /* the default */
-    leat__buf stem;     /* of the current sample */
+    int64_t *number;    /* default of each field */
+    leat__buf stem;     /* name of the current sample, without extension */
 } tar_source;
 
-/* Length of the path up to the first dot of its last part; the extension follows the dot. */
+/* Returns the length of the path up to the first dot of its last part; the extension follows the dot. */
 static size_t stem_len(const char *name, size_t len)
 {
     size_t base = len;
@@ -69,7 +67,7 @@ static leat_field_type type_of(const char *ext)
     return LEAT_FIELD_BYTES;
 }
 
-/* Copies the extension in lower case to out, and the name of its field. */
+/* Copies the extension in lower case to `ext`, and finds the name of its field. */
 static bool field_name(const char *name, size_t len, char *ext, size_t size, const char **field)
 {
     size_t stem = stem_len(name, len);
@@ -93,7 +91,7 @@ static void close_shard(tar_source *s)
     s->pending = false;
 }
 
-/* Reads the next regular member into s->member, across shards. *end after the last shard. */
+/* Reads the next regular member into s->member, across shards. Sets *end after the last shard. */
 static int advance(tar_source *s, bool *end, leat_error *err)
 {
     *end = false;
@@ -140,8 +138,8 @@ static int parse_label(const tar_source *s, leat__records *run, leat__record *r,
     return 0;
 }
 
-/* Turns the current member into a value of the record. Errors of the archive are returned; those
- * of the member fail the record. */
+/* Turns the current member into a value of the record. Errors of the archive are returned; errors of
+ * the member fail the record. */
 static int take_member(tar_source *s, leat__records *run, leat__record *r, leat_error *err)
 {
     const leat__tar_member *m = &s->member;
@@ -192,7 +190,7 @@ static int keep_stem(tar_source *s, leat_error *err)
     return leat__buf_status(&s->stem) == 0 ? 0 : leat__fail_nomem(err, 0, "a name");
 }
 
-/* Defaults for numbers that the sample lacks; without one it cannot be packed. */
+/* Fills in defaults for missing numbers; a sample that lacks one without a default cannot be packed. */
 static void fill_missing(tar_source *s, leat__record *r)
 {
     bool missing = false;
@@ -235,7 +233,7 @@ static int tar_next(leat__source *base, leat__records *run, leat__record *r, boo
     leat_error why = {0};
     int rc = read_group(s, run, r, end, &why);
     if (rc == LEAT_EDATA || rc == LEAT_EFORMAT) {
-        /* the rest of the shard cannot be read: one skipped item, named after the shard */
+        /* the rest of the shard cannot be read: counts as one skipped sample named after the shard */
         const char *path = s->paths[s->path_at - 1];
         leat__records_fail(r, &why);
         r->key_size = 0;
@@ -255,7 +253,7 @@ static void tar_close(leat__source *base)
     leat__free(s->number);
 }
 
-/* The field that members with this extension belong to, unless it is there. */
+/* Adds the field for members with this extension, unless it exists. */
 static int add_field(tar_source *s, const char *ext, const char *name, leat_error *err)
 {
     leat_field_type type = type_of(ext);
@@ -267,7 +265,7 @@ static int add_field(tar_source *s, const char *ext, const char *name, leat_erro
     return 0;
 }
 
-/* Fields from the members of the first samples. */
+/* Determines the fields from the members of the first samples. */
 static int find_fields(tar_source *s, uint32_t samples, leat_error *err)
 {
     bool end;
@@ -283,7 +281,7 @@ static int find_fields(tar_source *s, uint32_t samples, leat_error *err)
                 LEAT_TRY(add_field(s, ext, name, err));
             s->pending = false;
             int rc = advance(s, &end, s->base.field_count > 0 ? NULL : err);
-            /* a damaged shard is reported where it is packed */
+            /* a damaged shard is reported when it is packed */
             if (rc != 0 && s->base.field_count == 0) return rc;
             if (rc != 0) end = true;
         }
@@ -298,7 +296,8 @@ static int find_fields(tar_source *s, uint32_t samples, leat_error *err)
     return 0;
 }
 
-/* The field of members with the ending list[0..len), which is short enough; its name points into `ext`. */
+/* Returns the field of members with the extension list[0..len), which fits in `ext`; the name points
+ * into `ext`. */
 static const char *field_of(const char *list, size_t len, char *ext, size_t size)
 {
     char member[256];
@@ -308,7 +307,7 @@ static const char *field_of(const char *list, size_t len, char *ext, size_t size
     return name;
 }
 
-/* Fields from a list such as "jpg,cls,txt". */
+/* Determines the fields from a list such as "jpg,cls,txt". */
 static int list_fields(tar_source *s, const char *list, leat_error *err)
 {
     s->listed = list;
@@ -325,7 +324,7 @@ static int list_fields(tar_source *s, const char *list, leat_error *err)
     return s->base.field_count > 0 ? 0 : leat__fail(err, LEAT_EINVAL, "`members`: the list is empty");
 }
 
-/* Defaults from a list such as "label=-1,size.cls=0". */
+/* Parses defaults such as "label=-1,size.cls=0". */
 static int take_defaults(tar_source *s, const char *list, leat_error *err)
 {
     s->has_default = LEAT_NEW_ARRAY(INGEST, bool, s->base.field_count);
@@ -351,7 +350,7 @@ static int take_defaults(tar_source *s, const char *list, leat_error *err)
     return 0;
 }
 
-/* Adds the extension to "jpg, cls", unless it is there or the list is full. */
+/* Adds the extension to a list such as "jpg, cls", unless it has it or is full. */
 static void note_kind(leat__buf *kinds, const char *ext)
 {
     size_t n = strlen(ext);
@@ -361,8 +360,8 @@ static void note_kind(leat__buf *kinds, const char *ext)
     leat__buf_printf(kinds, "%s%s", kinds->len > 0 ? ", " : "", ext);
 }
 
-/* Reads members until all kinds of the list were seen, at most to the end of the shards. *missing: the first
- * field that no member belongs to, or -1. */
+/* Reads members until all kinds of the list were seen, or to the end of the shards. *missing: the
+ * first field without any member, or -1. */
 static int look_for_kinds(tar_source *s, bool *seen, leat__buf *kinds, int *missing, leat_error *err)
 {
     char ext[256];
@@ -382,13 +381,13 @@ static int look_for_kinds(tar_source *s, bool *seen, leat__buf *kinds, int *miss
             note_kind(kinds, ext);
         }
         s->pending = false;
-        if (rc != 0) close_shard(s); /* a damaged shard is reported where it is packed */
+        if (rc != 0) close_shard(s); /* a damaged shard is reported when it is packed */
     }
     *missing = -1;
     return 0;
 }
 
-/* Names the ending of the list that stands for the field, and those that the shards have. */
+/* Fails, naming the listed extension of the field and the extensions that the shards have. */
 static int fail_kind(const tar_source *s, int field, const char *kinds, leat_error *err)
 {
     char ext[256];
@@ -402,8 +401,8 @@ static int fail_kind(const tar_source *s, int field, const char *kinds, leat_err
                       (int)LEAT_MIN(len, 200u), list, *kinds != '\0' ? kinds : "no members with an ending");
 }
 
-/* Fails when no sample has a kind of the list, except where a default fills it. Most lists are complete
- * after one sample; the shards are read to their end only for a kind that is rare or absent. */
+/* Fails when no sample has a listed kind and no default replaces it. Most lists are complete after
+ * one sample; the shards are read to their end only for a rare or missing kind. */
 static int check_kinds(tar_source *s, leat_error *err)
 {
     leat__buf kinds;

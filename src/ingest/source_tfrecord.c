@@ -36,23 +36,23 @@
 typedef struct column {
     char *name;
     leat__tf_kind kind;
-    bool several, image, text; /* seen so far */
+    bool several, image, text; /* true for the values seen so far */
     uint32_t rows;
     int field;
 } column;
 
 typedef struct tf_source {
     leat__source base;
-    const char *const *paths; /* the caller's */
+    const char *const *paths; /* owned by the caller */
     uint32_t path_count, path_at;
     leat__stream *stream;
     leat__buf record;
-    uint64_t number; /* of the current record */
+    uint64_t number; /* number of the current record */
     uint64_t offset; /* its start, in the decompressed file */
-    bool named;      /* the last error already names them */
+    bool named;      /* the last error already names file and record */
     column *columns;
     uint32_t column_count, learned;
-    /* while a record is filled */
+    /* Used while a record is filled. */
     leat__records *run;
     leat__record *to;
 } tf_source;
@@ -105,8 +105,8 @@ static int read_record(tf_source *s, bool *end, bool *whole, leat_error *err)
     return 0;
 }
 
-/* Adds the file and the record's number to errors of the message itself; those of `each` have
- * them. */
+/* Parses the record. Adds the file and the record's number to errors of the message itself; errors of
+ * `each` already have them. */
 static int parse(tf_source *s, leat__tf_fn each, leat_error *err)
 {
     leat_error why = {0};
@@ -171,7 +171,7 @@ static leat_field_type type_of(const tf_source *s, const column *c)
     }
 }
 
-/* The column with one of the names and the type; with `any`, else the first of that type. */
+/* Returns the column of this type with one of the names; with `any`, else the first of that type. */
 static const column *choose(tf_source *s, const char *const *names, size_t n, leat_field_type type, bool any)
 {
     for (size_t i = 0; i < n; i++) {
@@ -208,7 +208,7 @@ static int make_fields(tf_source *s, leat_error *err)
     return 0;
 }
 
-/* Whether the feature fits what is known; changes nothing. */
+/* Fails when the feature contradicts its column; changes nothing. */
 static int check_feature(void *cookie, const leat__tf_feature *f, leat_error *err)
 {
     tf_source *s = cookie;
@@ -218,13 +218,13 @@ static int check_feature(void *cookie, const leat__tf_feature *f, leat_error *er
     return 0;
 }
 
-/* One record of those that settle the fields. One that is damaged tells nothing: it is reported, or
- * left out, where it is packed. */
+/* Learns the fields from one record. A damaged record is ignored: it is reported, or skipped, when it
+ * is packed. */
 static int learn_record(tf_source *s, bool *end, leat_error *why)
 {
     bool whole = false;
     int rc = read_record(s, end, &whole, why);
-    if (rc == LEAT_EDATA) leat__stream_close(&s->stream); /* cannot be read on */
+    if (rc == LEAT_EDATA) leat__stream_close(&s->stream); /* the rest cannot be read */
     if (rc != 0 || *end) return rc;
     rc = whole ? parse(s, check_feature, why) : bad(s, "damaged (its checksum differs)", why);
     if (rc == 0) rc = parse(s, learn_feature, why);
@@ -325,7 +325,7 @@ static int put_feature(void *cookie, const leat__tf_feature *f, leat_error *err)
     return leat__records_bytes(s->run, item, data, len) ? 0 : no_memory(err);
 }
 
-/* Numbers missing in the record: a float becomes NaN, an int is an error. */
+/* Handles numbers missing in the record: a float becomes NaN, an int is an error. */
 static int fill_missing(tf_source *s, leat__record *r, leat_error *err)
 {
     for (uint32_t f = 0; f < s->base.field_count; f++) {
@@ -352,8 +352,7 @@ static int tf_next(leat__source *base, leat__records *run, leat__record *r, bool
     leat_error why = {0};
     bool whole = true;
     int rc = read_record(s, end, &whole, &why);
-    if (rc == LEAT_EDATA) { /* the rest of the file cannot be read: one skipped item, with its
-                             * name */
+    if (rc == LEAT_EDATA) { /* the rest of the file cannot be read: counts as one skipped sample */
         const char *path = s->paths[s->path_at - 1];
         leat__records_fail(r, &why);
         leat__stream_close(&s->stream);

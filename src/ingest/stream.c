@@ -25,11 +25,11 @@ typedef enum coding { PLAIN, GZIP, ZSTD_FRAMES } coding;
 
 struct leat__stream {
     char *name;
-    leat__file *file; /* NULL when over memory */
+    leat__file *file; /* NULL when reading from memory */
     const uint8_t *memory;
-    uint64_t total;    /* bytes of the file or the memory */
+    uint64_t total;    /* size of the file or the memory */
     uint64_t next;     /* offset of the first byte not yet taken */
-    uint8_t *chunk;    /* input, when over a file */
+    uint8_t *chunk;    /* input buffer, when reading from a file */
     const uint8_t *in; /* unread part of the input */
     size_t in_len;
     coding coding;
@@ -38,7 +38,7 @@ struct leat__stream {
     bool z_open;
     z_stream z;
     ZSTD_DCtx *zstd;
-    uint64_t offset; /* decompressed bytes returned */
+    uint64_t offset; /* decompressed bytes returned so far */
 };
 
 static int damaged(leat__stream *s, const char *what, leat_error *err)
@@ -49,7 +49,7 @@ static int damaged(leat__stream *s, const char *what, leat_error *err)
     return LEAT_EDATA;
 }
 
-/* Makes in_len > 0 unless the input has ended. */
+/* Reads more input if none is left; in_len stays 0 at the end of the input. */
 static int refill(leat__stream *s, leat_error *err)
 {
     if (s->in_len > 0 || s->next >= s->total) return 0;
@@ -77,7 +77,7 @@ static void z_free(void *opaque, void *ptr)
     leat__free(ptr);
 }
 
-/* True at a frame, or at a skippable frame, with which files of pzstd begin. */
+/* True at a zstd frame, or at a skippable frame, with which files of pzstd begin. */
 static bool is_zstd(const uint8_t *p)
 {
     uint32_t magic = leat__load_u32(p);
@@ -117,7 +117,7 @@ int leat__stream_open(leat__stream **out, const char *path, leat_error *err)
     int rc;
     leat__file *file = NULL;
     LEAT_GO(rc, out, leat__file_open(&file, path, LEAT__FILE_READ, err));
-    LEAT_GO(rc, out, stream_new(&s, leat__file_path(file), err)); /* path without secrets */
+    LEAT_GO(rc, out, stream_new(&s, leat__file_path(file), err)); /* the path without secrets */
     s->file = file;
     file = NULL;
     LEAT_GO(rc, out, leat__file_size(s->file, &s->total, err));
@@ -162,7 +162,7 @@ void leat__stream_close(leat__stream **stream)
     *stream = NULL;
 }
 
-/* Each reader takes from s->in and reports how much it wrote; 0 written with input left means
+/* Each of these readers consumes s->in and reports how much it wrote; 0 written with input left means
  * "call again". */
 static int read_plain(leat__stream *s, uint8_t *buf, size_t len, size_t *wrote, leat_error *err)
 {
@@ -173,7 +173,7 @@ static int read_plain(leat__stream *s, uint8_t *buf, size_t len, size_t *wrote, 
     return 0;
 }
 
-/* Reads into the caller's memory: no copy. */
+/* Reads directly into the caller's memory, without a copy. */
 static int read_direct(leat__stream *s, uint8_t *buf, size_t len, size_t *wrote, leat_error *err)
 {
     size_t want = (size_t)LEAT_MIN(s->total - s->next, len);
@@ -188,7 +188,7 @@ static bool may_read_direct(const leat__stream *s, size_t len)
     return s->coding == PLAIN && s->file && s->in_len == 0 && len >= CHUNK && s->next < s->total;
 }
 
-/* Skips zeros after a gzip member, with which tapes and block devices fill up files. */
+/* Skips zeros after a gzip member: tapes and block devices pad files with them. */
 static int skip_padding(leat__stream *s, leat_error *err)
 {
     s->padded |= s->in_len > 0 && s->in[0] == 0;
@@ -215,11 +215,11 @@ static int read_gzip(leat__stream *s, uint8_t *buf, size_t len, size_t *wrote, l
     return damaged(s, "damaged gzip data", err);
 }
 
-/* The window of the frame at s->in: RFC 8878, 3.1.1.1. 0 when it cannot be told. */
+/* Returns the window size of the frame at s->in (RFC 8878, 3.1.1.1), or 0 when unknown. */
 static uint64_t window_of(const leat__stream *s)
 {
     if (s->inside || s->in_len < 6 || leat__load_u32(s->in) != ZSTD_MAGICNUMBER) return 0;
-    if (s->in[4] & 0x20) return 0; /* a single segment has none */
+    if (s->in[4] & 0x20) return 0; /* a single segment has no window */
     uint64_t base = UINT64_C(1) << (10 + (s->in[5] >> 3));
     return base + base / 8 * (s->in[5] & 7);
 }

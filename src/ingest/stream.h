@@ -20,10 +20,10 @@ int leat__stream_open_memory(leat__stream **s, const char *name, const void *dat
                              leat_error *err) LEAT_MUST_CHECK;
 void leat__stream_close(leat__stream **s);
 
-/* Up to `len` bytes, fewer only at the end. LEAT_EDATA when the compressed data is damaged or
+/* Reads up to `len` bytes; fewer only at the end. LEAT_EDATA when the compressed data is damaged or
  * truncated; LEAT_EIO and similar codes from the system. */
 int leat__stream_read(leat__stream *s, void *buf, size_t len, size_t *got, leat_error *err) LEAT_MUST_CHECK;
-/* Skips `len` bytes (cheap if not compressed); *got as in read. */
+/* Skips `len` bytes (cheap if uncompressed); *got as in read. */
 int leat__stream_skip(leat__stream *s, uint64_t len, uint64_t *got, leat_error *err) LEAT_MUST_CHECK;
 
 uint64_t leat__stream_offset(const leat__stream *s);

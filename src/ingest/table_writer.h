@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tables are written by the Python package (pyarrow), which registers a function for it.
+ * Tables are written by the Python package with pyarrow, which registers a function for it.
  */
 #ifndef LEAT_INGEST_TABLE_WRITER_H
 #define LEAT_INGEST_TABLE_WRITER_H
@@ -8,6 +8,6 @@
 #include <leat/ingest.h>
 
 typedef int (*leat__table_writer)(const leat_export_opts *opts, leat_export_stats *stats, leat_error *err);
-void leat__table_writer_register(leat__table_writer write); /* for the process; NULL removes it */
+void leat__table_writer_register(leat__table_writer write); /* for the whole process; NULL unregisters */
 
 #endif

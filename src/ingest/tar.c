@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tar reader. An archive ends with a block of zeros. One without it is truncated and reported
- * as such: otherwise the loss of whole members would go unnoticed. Every number is checked before
- * use; extended headers have a maximum. One thread.
+ * The tar reader. An archive ends with a block of zeros. Without it the archive is reported as truncated:
+ * otherwise the loss of whole members would go unnoticed. Every number is checked before use; extended
+ * headers have a maximum size. One thread.
  */
 #include "ingest/tar.h"
 
@@ -54,7 +54,8 @@ void leat__tar_reset(leat__tar *t)
     t->left = t->padding = 0;
 }
 
-/* Octal with blanks or NULs around, or GNU's big-endian binary when the top bit is set. */
+/* Parses an octal number between blanks or NULs, or GNU's big-endian binary number when the top bit
+ * is set. */
 static bool parse_number(const uint8_t *p, size_t n, uint64_t *value)
 {
     LEAT_ASSERT(n > 0);
@@ -139,7 +140,7 @@ static int keep_name(leat__tar *t, const char *name, size_t len, uint64_t at, le
     return rc == 0 ? 0 : leat__fail(err, rc, "no memory for a member name");
 }
 
-/* Records "LEN KEY=VALUE\n". Only path and size matter; sparse ones are refused. */
+/* Parses records "LEN KEY=VALUE\n". Only path and size matter; sparse files are refused. */
 static int parse_pax(leat__tar *t, uint64_t at, bool *has_size, uint64_t *size, bool global, leat_error *err)
 {
     const char *p = t->extended.data, *end = p + t->extended.len;
@@ -190,7 +191,7 @@ static int header_name(leat__tar *t, const uint8_t *h, uint64_t at, leat_error *
         rc = leat__buf_status(&t->name);
     }
     if (rc != 0) return leat__fail(err, rc, "no memory for a member name");
-    /* a NUL inside would truncate the name for later code */
+    /* a NUL would truncate the name in later code */
     if (memchr(leat__buf_str(&t->name), 0, t->name.len))
         return bad(t, LEAT_EDATA, at, "member name with a NUL inside", err);
     return 0;

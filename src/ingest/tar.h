@@ -10,30 +10,30 @@
 #include "ingest/stream.h"
 
 #define LEAT__TAR_NAME_MAX 65536u
-#define LEAT__TAR_EXTENDED_MAX (1u << 20) /* of one pax header */
+#define LEAT__TAR_EXTENDED_MAX (1u << 20) /* bytes of one pax header */
 
 typedef struct leat__tar {
     leat__stream *stream; /* not owned */
     leat__buf name, extended, pending_name;
-    uint64_t left;    /* data of the current member not yet read */
-    uint64_t padding; /* bytes after it to the next header */
+    uint64_t left;    /* unread bytes of the current member */
+    uint64_t padding; /* bytes between its data and the next header */
 } leat__tar;
 
 typedef struct leat__tar_member {
-    const char *name; /* a view until the next call; no leading "./" */
+    const char *name; /* valid until the next call; without leading "./" */
     size_t name_len;
     uint64_t size;
-    uint64_t offset; /* of its data in the (decompressed) archive */
-    char type;       /* '0' regular file; data of others is ignored */
+    uint64_t offset; /* offset of its data in the (decompressed) archive */
+    char type;       /* '0': a regular file; data of other types is ignored */
 } leat__tar_member;
 
 void leat__tar_init(leat__tar *t, leat__stream *stream);
 void leat__tar_reset(leat__tar *t);
 
-/* Reads the next member; skips the unread rest of the previous one. *end is true after the last.
+/* Reads the next member and skips the unread rest of the previous one. *end is true after the last.
  * LEAT_EDATA: damaged or truncated (err->offset in the archive); LEAT_EFORMAT: sparse. */
 int leat__tar_next(leat__tar *t, leat__tar_member *member, bool *end, leat_error *err) LEAT_MUST_CHECK;
-/* The next `len` bytes of the member (no more than its size). */
+/* Reads the next `len` bytes of the member; `len` must not exceed what is left. */
 int leat__tar_read(leat__tar *t, void *buf, size_t len, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tar shards: see tar_write.h. Names of up to 100 bytes are stored in the header, longer ones in
- * a pax header before it.
+ * Tar shards: see tar_write.h. Names of up to 100 bytes are stored in the header, longer ones in a pax
+ * header before it.
  */
 #include "ingest/tar_write.h"
 
@@ -13,7 +13,7 @@
 #include "ingest/shard_mark.h"
 
 #define BLOCK 512
-#define PENDING (4u << 20) /* bytes written at once */
+#define PENDING (4u << 20) /* bytes written at a time */
 
 void leat__tar_out_init(leat__tar_out *t, const char *folder, uint64_t shard_bytes, bool replace)
 {
@@ -45,7 +45,7 @@ static void pad(leat__tar_out *t, size_t len)
     t->at += n;
 }
 
-/* Sets the names of a shard: its own, and the one it has until it is complete. */
+/* Sets the names of a shard: the final one, and the one it has until it is complete. */
 static int name_shard(leat__tar_out *t, uint32_t number, leat_error *err)
 {
     char name[24];
@@ -58,7 +58,7 @@ static int name_shard(leat__tar_out *t, uint32_t number, leat_error *err)
     return 0;
 }
 
-/* Gives the complete shards their names. */
+/* Gives the complete shards their final names. */
 static int publish(leat__tar_out *t, leat_error *err)
 {
     int rc = 0;
@@ -93,7 +93,7 @@ int leat__tar_out_sample(leat__tar_out *t, leat_error *err)
     if (t->replace) LEAT_TRY(leat__shard_replaceable(path, true, err));
     else LEAT_TRY(leat__path_exists(path, &there, err));
     if (there) return leat__fail(err, LEAT_EEXIST, "%s: already exists", path);
-    LEAT_TRY(leat__path_unlink(partial, err)); /* of a killed run */
+    LEAT_TRY(leat__path_unlink(partial, err)); /* left by a killed run */
     LEAT_TRY(
         leat__file_open(&t->file, partial, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_EXCLUSIVE, err));
     t->at = 0;
@@ -109,7 +109,7 @@ static void header(leat__tar_out *t, const char *name, size_t name_len, uint64_t
     memcpy(h + 116, "0000000", 8);
     if (size < UINT64_C(1) << 33) {
         snprintf(h + 124, 12, "%011llo", (unsigned long long)size);
-    } else { /* base 256 */
+    } else { /* base-256 encoding */
         h[124] = (char)0x80;
         for (int i = 0; i < 8; i++) h[135 - i] = (char)(size >> (8 * i));
     }
@@ -129,7 +129,7 @@ static void header(leat__tar_out *t, const char *name, size_t name_len, uint64_t
     append(t, h, BLOCK);
 }
 
-/* "LEN path=NAME\n", where LEN counts itself. */
+/* Writes the pax record "LEN path=NAME\n", where LEN includes its own digits. */
 static void long_name(leat__tar_out *t, const char *name, size_t len)
 {
     size_t rest = strlen(" path=") + len + 1, digits = 1, total = rest + 1;

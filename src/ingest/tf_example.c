@@ -54,8 +54,8 @@ static bool varint(view *v, uint64_t *value)
     return false;
 }
 
-/* The next field: its number and its bytes (the content of a length-delimited field, type 2, else
- * the value). False at the end or when malformed (*bad). */
+/* Reads the next field: its number and its bytes (the content of a length-delimited field, type 2,
+ * else the value). Returns false at the end, or when it is malformed (*bad). */
 static bool field(view *v, uint32_t *number, uint32_t *type, view *value, bool *bad)
 {
     uint64_t tag, len = 0;

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-/* The checksum of frames: CRC-32C, rotated and offset as the format requires. */
+/* Returns the checksum of a frame: CRC-32C, rotated and offset as the format requires. */
 uint32_t leat__tf_checksum(const void *data, size_t len);
 
 typedef enum leat__tf_kind { LEAT__TF_NONE, LEAT__TF_BYTES, LEAT__TF_FLOATS, LEAT__TF_INTS } leat__tf_kind;
@@ -21,19 +21,19 @@ typedef struct leat__tf_feature {
     const char *name;
     size_t name_len;
     leat__tf_kind kind;
-    size_t count;        /* values */
-    const uint8_t *list; /* the encoded list; for the readers below */
+    size_t count;        /* number of values */
+    const uint8_t *list; /* the encoded list, for the functions below */
     size_t list_len;
 } leat__tf_feature;
 
-/* Calls `each` for every feature of an Example. False when the message is malformed. */
+/* Calls `each` for every feature of an Example. Fails when the message is malformed. */
 typedef int (*leat__tf_fn)(void *cookie, const leat__tf_feature *f, leat_error *err);
 int leat__tf_example(const void *data, size_t len, leat__tf_fn each, void *cookie,
                      leat_error *err) LEAT_MUST_CHECK;
 
-/* Value number `i` of a bytes list; NULL when there is none. */
+/* Returns value `i` of a bytes list; NULL when there is none. */
 const uint8_t *leat__tf_bytes(const leat__tf_feature *f, size_t i, size_t *len);
-/* All values of a list of numbers, f->count of them. */
+/* Copy all f->count values of a list of numbers. */
 void leat__tf_floats(const leat__tf_feature *f, float *to);
 void leat__tf_ints(const leat__tf_feature *f, int64_t *to);
 

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Samples up to IMAGES images: evenly spread if the source knows how many it has (a folder sorted
- * by class would otherwise give only one class), the first ones of a tar shard (which has no
- * random access). Images to be re-encoded are learned after that. A flow like the packing itself:
- *
+ * Trains tile tables on up to IMAGES images. They are evenly spread if the source knows how many it has (a
+ * folder sorted by class would otherwise give only one class). A tar shard has no random access, so its
+ * first images are used. Images to be re-encoded are re-encoded first. It is a flow like the packing:
  *   list (I/O, one at a time) -> read (I/O) -> learn (CPU) -> the caller's thread: join
- *
- * A task is one image, counted alone. Counts are joined in the order of the images, so the tables
- * are the same for any number of threads.
+ * A task is one image with its own counts. Counts are joined in the order of the images, so the tables
+ * do not depend on the number of threads.
  */
 #include "ingest/tile_training.h"
 
@@ -23,21 +21,21 @@
 
 #define IMAGES 300
 #define IO_DEPTH 4
-#define REMOTE_DEPTH 32 /* a read is a round trip */
+#define REMOTE_DEPTH 32 /* in flight at a time, since a read is a round trip */
 #define FILE_MAX (UINT64_C(1) << 36)
-#define COUNTS_BYTES (256u << 10) /* per image, including headers */
+#define COUNTS_BYTES (256u << 10) /* counts per image, including headers */
 
 typedef struct training {
     leat__source *source;
     leat__records_pool spare;
     leat__tile_trainer *trainer;
     const leat__encode_plan *pack_plan;
-    leat__encode_plan plan;         /* when images are re-encoded first */
-    leat__tile_tables *const *from; /* of the source packs, by origin */
+    leat__encode_plan plan;         /* used when images are re-encoded first */
+    leat__tile_tables *const *from; /* tables of the source packs, by origin */
     uint32_t from_count;
     uint64_t step, seen; /* every step-th record is used */
     bool end;
-    _Atomic uint64_t too_large; /* the largest need of an image that the budget has no room for */
+    _Atomic uint64_t too_large; /* largest need of an image that does not fit the budget */
     leat_pool *pool;
     leat__pack_memory allowance;
     leat_flow *flow;
@@ -47,7 +45,7 @@ typedef struct training {
 typedef struct lesson {
     leat__records *run;
     leat__record *record;
-    leat__tile_trainer *counts; /* NULL: nothing to learn */
+    leat__tile_trainer *counts; /* NULL: not usable for training */
     uint64_t decode;            /* memory needed to read its coefficients */
 } lesson;
 
@@ -55,7 +53,7 @@ typedef struct lesson {
 typedef struct pupil {
     leat__jpeg_coef_reader *reader;
     leat__encoder *encoder;
-    leat__buf file; /* restored from tiles */
+    leat__buf file; /* JPEG restored from tiles */
 } pupil;
 
 static void release_lesson(void *cookie, void *data)
@@ -69,7 +67,7 @@ static void release_lesson(void *cookie, void *data)
 
 /* ---- list ---- */
 
-/* Reads the next record of the source; *wanted: use this one. */
+/* Reads the next record of the source; *wanted: this record is used. */
 static int next_record(training *t, lesson *l, bool *wanted, leat_error *err)
 {
     leat__records_pool_give(&t->spare, l->run);
@@ -111,13 +109,13 @@ static uint64_t need_read(void *cookie, const leat_task *task)
     return leat__records_growth(&l->run->in, l->record->size_hint);
 }
 
-/* Bytes that learning takes beside those of the image. */
+/* Returns the bytes that learning takes besides those of the image. */
 static uint64_t lesson_need(const lesson *l)
 {
     return l->decode + leat__records_growth(&l->run->out, l->run->in.len) + COUNTS_BYTES;
 }
 
-/* Images that cannot be read are not counted: packing will report them. */
+/* Reads an image. Images that cannot be read are not counted: packing will report them. */
 static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     training *t = cookie;
@@ -130,7 +128,7 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
     task->bytes = leat__records_held(l->run);
     const uint64_t need = lesson_need(l);
     if (need <= t->allowance.most) return 0;
-    uint64_t most = atomic_load(&t->too_large); /* the run ends after all were read, with the largest */
+    uint64_t most = atomic_load(&t->too_large); /* the error at the end names the largest */
     while (need > most && !atomic_compare_exchange_weak(&t->too_large, &most, need)) continue;
     return LEAT_FLOW_DROP;
 }
@@ -140,7 +138,7 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
 static uint64_t need_learn(void *cookie, const leat_task *task)
 {
     const training *t = cookie;
-    return LEAT_MIN(lesson_need(task->data), t->allowance.large); /* a large one requests the maximum */
+    return LEAT_MIN(lesson_need(task->data), t->allowance.large); /* a large image requests the maximum */
 }
 
 static void teardown_learn(void *cookie, void *ctx)
@@ -165,7 +163,7 @@ static int setup_learn(void *cookie, const leat_worker *worker, void **ctx, leat
     return rc;
 }
 
-/* Counts one JPEG; skips it when it cannot be read. */
+/* Counts the coefficients of one JPEG; skips it when it cannot be read. */
 static int learn_from(const training *t, pupil *p, lesson *l, const uint8_t *data, size_t len,
                       leat_error *err)
 {
@@ -178,14 +176,14 @@ static int learn_from(const training *t, pupil *p, lesson *l, const uint8_t *dat
     return leat__tile_trainer_add(l->counts, &coefs, data, len, err);
 }
 
-/* Tiles are learned from like the files they restore to; skips them when that fails. */
+/* Restores the JPEG of a tiled image, to learn from it; skips the image when that fails. */
 static int restore(pupil *p, const leat__tile_tables *from, const uint8_t **data, size_t *len,
                    leat_error *err)
 {
     if (leat__codec_sniff(*data, *len) != LEAT__CODEC_TILE) return 0;
     leat__buf_clear(&p->file);
     int rc = leat__tile_restore(*data, *len, from, &p->file, NULL);
-    size_t size = p->file.len; /* decoders may read a little past the end */
+    size_t size = p->file.len; /* decoders may read a few bytes past the end */
     if (rc == LEAT_ENOMEM || (rc == 0 && leat__buf_zeros(&p->file, LEAT__CODEC_PADDING) != 0))
         return leat__fail_nomem(err, size, "training");
     if (rc != 0) return 0;
@@ -205,7 +203,7 @@ static int stage_learn(void *cookie, void *ctx, leat_task *task, leat_error *err
     bool again = t->plan.quality > 0 || t->plan.max_side > 0;
     if (again && leat__encoder_image(p->encoder, run, l->record, item, from, NULL) != 0)
         return LEAT_FLOW_DROP;
-    if (again && item->coded) { /* decoders may read a little past the end */
+    if (again && item->coded) { /* decoders may read a few bytes past the end */
         size_t len = run->out.len;
         if (leat__buf_zeros(&run->out, LEAT__CODEC_PADDING) != 0)
             return leat__fail_nomem(err, LEAT__CODEC_PADDING, "training");
@@ -215,7 +213,7 @@ static int stage_learn(void *cookie, void *ctx, leat_task *task, leat_error *err
     size_t size = item->size;
     LEAT_TRY(restore(p, from, &data, &size, err));
     LEAT_TRY(learn_from(t, p, l, data, size, err));
-    if (l->decode > t->allowance.large) { /* its memory is not kept for the next */
+    if (l->decode > t->allowance.large) { /* free the memory of a large image */
         leat__jpeg_coef_reader_close(&p->reader);
         LEAT_TRY(leat__jpeg_coef_reader_open(&p->reader, err));
     }
@@ -246,7 +244,7 @@ static int add_stages(training *t, leat_error *err)
     leat_stage_init(&learn);
     learn.kind = LEAT_STAGE_MAP;
     learn.name = "learn";
-    /* as the packing, which follows: a budget that is too small for it is refused here */
+    /* as for the packing that follows, so that a budget too small for it is refused now */
     learn.scratch = leat__pack_memory_scratch(&t->allowance, LEAT__ENCODE_SCRATCH(t->pack_plan),
                                               LEAT__ENCODE_IN, LEAT__ENCODE_OUT);
     learn.bytes_out = LEAT__ENCODE_OUT;
@@ -314,7 +312,7 @@ int leat__train_tables(const leat_ingest_opts *opts, const leat__encode_plan *pl
     if (t.source->image_field >= 0) LEAT_GO(rc, out, learn_all(&t, opts, err));
     LEAT_GO(rc, out, leat__tile_trainer_finish(t.trainer, blob, err));
 out:
-    leat_flow_close(&t.flow); /* also drops what was read ahead */
+    leat_flow_close(&t.flow); /* also drops prefetched images */
     leat__pack_memory_close(&t.allowance);
     leat_pool_close(&t.pool);
     if (spare) leat__records_pool_reset(&t.spare);

@@ -23,13 +23,13 @@ typedef struct node {
     kind kind;
     compare op;           /* COMPARE */
     bool negated;         /* IN: not in */
-    bool range;           /* IN: left, then low and high */
+    bool range;           /* IN: a range; right is low, then high */
     uint32_t left, right; /* OR, AND, COMPARE; NOT, IN: left. IN: right is the first of
                              `count` choices */
     uint32_t count;
     uint32_t field; /* FIELD */
     bool is_float;  /* FIELD */
-    size_t at;      /* column, from 0 */
+    size_t at;      /* column of the node in the text, from 0 */
     int64_t i;
     double f;
     const char *text; /* TEXT: in leat__where.text */
@@ -80,7 +80,7 @@ static const char *here(parser *p)
     return t + p->at;
 }
 
-/* Takes a sign like "<=" when it is next. */
+/* Consumes a sign such as "<=" if it comes next. */
 static bool take(parser *p, const char *sign)
 {
     size_t n = strlen(sign);
@@ -117,7 +117,7 @@ static int add(parser *p, node n, uint32_t *number)
 /* ---- operands
  * ------------------------------------------------------------------------------- */
 
-/* Names the fields that a condition can use. */
+/* Fails, listing the fields that a condition can use. */
 static int unknown_field(const parser *p, size_t at, const char *name, size_t size)
 {
     char what[400];
@@ -163,7 +163,7 @@ static int parse_text(parser *p, char quote, node *n)
     return 0;
 }
 
-/* Takes the zeros behind the point off "12.00", and the point: it is a whole number. */
+/* Removes the point and the zeros of "12.00", which is a whole number. Returns false for other numbers. */
 static bool cut_zeros(char *number)
 {
     char *point = strchr(number, '.');
@@ -173,7 +173,7 @@ static bool cut_zeros(char *number)
     return true;
 }
 
-/* Digits with at most one point; a point that is followed by another begins a range. */
+/* Parses digits with at most one point; two points begin a range. */
 static int parse_number(parser *p, node *n)
 {
     const char *t = p->w->text + p->at;
@@ -228,7 +228,7 @@ static bool is_text(const node *n)
     return n->kind == TEXT || n->kind == KEY;
 }
 
-/* Text compared with a field that has class names stands for the number of that class. */
+/* Replaces text that is compared with a field by the number of that class name. */
 static int class_number(parser *p, const node *side, node *text)
 {
     const leat__where_names *names = p->names;
@@ -296,7 +296,7 @@ static int join(parser *p, kind how, uint32_t left, uint32_t right, uint32_t *nu
     return add(p, (node){.kind = how, .left = left, .right = right, .at = p->at}, number);
 }
 
-/* a < b < c is a < b and b < c. */
+/* Parses a comparison; a < b < c means a < b and b < c. */
 static int parse_comparison(parser *p, uint32_t *number)
 {
     uint32_t left, right, whole = UINT32_MAX;
@@ -429,19 +429,19 @@ static int order(int64_t a, int64_t b)
     return a < b ? -1 : a > b;
 }
 
-/* Exact also where a double has no room for the whole number. 2 for NaN. */
+/* Compares exactly, even when a double cannot represent the whole number. Returns 2 for NaN. */
 static int order_mixed(int64_t a, double b)
 {
     if (b != b) return 2;
     if (b >= 0x1p63) return -1;
     if (b < -0x1p63) return 1;
-    int64_t whole = (int64_t)b; /* towards 0, and exact as a double */
+    int64_t whole = (int64_t)b; /* truncated towards 0, and exact as a double */
     double rest = b - (double)whole;
     if (a != whole) return order(a, whole);
     return rest > 0 ? -1 : rest < 0;
 }
 
-/* -1, 0, 1; 2 when one of them is NaN. */
+/* Returns -1, 0 or 1; 2 when one of them is NaN. */
 static int compare_values(const value *a, const value *b)
 {
     if (a->is_text) {
@@ -480,8 +480,8 @@ static bool is_in(const tested *t, const node *n)
     return false;
 }
 
-/* A chain of `and` or `or` is left-leaning and as deep as it is long: iterate on that side
- * instead of recursing. */
+/* Evaluates a node. A chain of `and` or `or` leans to the left and is as deep as it is long, so it
+ * iterates on that side instead of recursing. */
 static bool test(const tested *t, uint32_t number)
 {
     const node *n = &t->w->nodes[number];

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A condition on the key and the numbers of a sample, as `leat pack --where` takes it:
- *
  *   label < 10 and not (score in 0.2..0.8 or key in ['a.jpg', 'b.jpg'])
- *
- *   or, and, not, ( )          lowest to highest
+ *   or, and, not, ( )          from lowest to highest precedence
  *   == != < <= > >=            may be chained: 0 <= label < 10
  *   in, not in                 a list [1, 2, 5] or a range LOW..HIGH, both ends included
  *   names                      int and float fields, key; `a name` in backquotes may have any letters
  *   numbers, 'text', "text"    text is compared with key, or is the class name of an int field
- *
- * Whole numbers are compared exactly, with fractions too. Nothing in it is executed, and the time of a
- * test is bounded by the length of the text. A compiled condition is constant: any number of threads
- * share it.
+ * Whole numbers are compared exactly, also with fractions. Nothing in a condition is executed, and the
+ * time of a test is bounded by the length of the text. A compiled condition is constant: any number of
+ * threads may share it.
  */
 #ifndef LEAT_INGEST_WHERE_H
 #define LEAT_INGEST_WHERE_H
@@ -29,11 +26,11 @@ typedef struct leat__where_names {
     const leat_field *fields;
     uint32_t field_count;
     int label_field;            /* the field with class names, -1 for none */
-    const char *const *classes; /* class_count of them */
+    const char *const *classes; /* class_count names */
     uint64_t class_count;
 } leat__where_names;
 
-/* LEAT_EINVAL names the problem and its column. */
+/* Compiles a condition. LEAT_EINVAL names the problem and its column. */
 int leat__where_open(leat__where **w, const char *text, const leat__where_names *names,
                      leat_error *err) LEAT_MUST_CHECK;
 void leat__where_close(leat__where **w);
