@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Deduplication in parts: the phases of dedup.h, each as tasks over files of a shared work folder.
+ *
  *   SKETCH   a part of the input -> bands-00003 (its records by band and partition, with their
  *            lengths in the marker), side0-00003 … side4-00003; documents are numbered from 0
  *   GATHER   side files of all parts -> side-0 … side-4, equal to those of a single process
@@ -8,6 +9,7 @@
  *   RESOLVE  all edges -> decisions, places.json, state.json
  *   WRITE    a part of the input -> its kept documents, clusters and bad lines. For uncompressed
  *            output, the offset of each document follows from the decisions: it is written there
+ *
  * Documents are numbered across parts in order. A unit thus has the same records in the same order
  * as in a single process.
  */

@@ -5,7 +5,9 @@
  * and tiles are inverse-transformed at that size directly from their coefficients; the energy of each
  * luma frequency is summed as well. Other images are decoded to pixels and averaged; transparent ones
  * are first drawn over grey (128).
+ *
  * Planes are as stored, before the EXIF orientation.
+ *
  * The whole image is decoded, so a damaged one is an error. One object per thread.
  */
 #ifndef LEAT_CURATE_IMAGE_SMALL_H

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * See image_spool.h. The file begins with a file_head. Blocks of up to BLOCK_ROWS rows follow:
+ *
  *   block
  *   score 0 of its ok rows, score 1 ...   doubles
  *   rows                                  head, facts up to `reason`, key, reason
+ *
  * The blocks' heads stay in memory.
  */
 #include "curate/image_spool.h"

@@ -3,6 +3,7 @@
  * leat_ingest_checked: packs images and checks each one as it is stored. The facts go to CHECK.scores in
  * the order of the pack. When the pack is complete, limits are adapted and the columns are written as in
  * leat_check_images.
+ *
  * Facts depend only on the stored bytes. A resumed run does not see the images packed before, so it
  * checks the whole pack again, with the same result. If a run was killed after the pack got its name,
  * the files left beside the columns show that.

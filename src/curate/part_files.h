@@ -5,6 +5,7 @@
  * results under temporary names and renames them, its marker (a JSON file) last. A task whose marker
  * exists is done, so a task may be repeated at any time. The output has the same bytes as that of a
  * single process, however it is divided.
+ *
  * Files of the work folder:
  *   part-00003.kept, .second, .bad   output of a part of the input; .json: its marker
  *   part-00003.edge                  first and last bytes of the part's kept documents, if it wrote the

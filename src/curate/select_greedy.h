@@ -2,11 +2,14 @@
  *
  * The greedy choice of rows: one at a time, always the row with the highest score (ties: the first). The
  * score is the product of
+ *
  *   2 ^ weight[row]                              constant
  *   distance to the nearest chosen row ^ diversity
  *   factor of the row's group                    (want / (chosen in the group + 1/2)) ^ strength
+ *
  * Scores are held as base-2 logarithms: products of many strategies with high strengths can exceed the
  * range of double, and their order must be kept.
+ *
  * A score never rises while rows are chosen. So an old score is an upper bound, and only rows whose bound
  * is the highest are evaluated again (lazy evaluation). The result is exact.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The flow of a pass. A chunk's bytes are released to the budget when the caller has taken it.
+ *
  * A flow never runs out of budget if the bounds of its stages hold (docs/internals/engine.md). They
  * hold for lines up to a length that follows from the budget. At a larger chunk the source ends the
  * flow. After all chunks before it are taken, that chunk is processed alone on the caller's thread,

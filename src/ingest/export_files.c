@@ -4,11 +4,13 @@
  * the bytes of the source when the pack kept or tiled it, otherwise the closest form (a PNG or TIFF of
  * raw pixels, or the re-encoded JPEG), which is counted as changed. Samples from tar shards also get
  * their other members.
+ *
  * Keys are untrusted: a key that is absolute, contains ".." or would leave the folder in another way is
  * refused before any file of its sample is written. A sample that cannot be written is counted, and
  * the export continues. Two samples of a pack may have the same key; `replace` never overwrites a file
  * of the same run, so the second one counts as not written. Links in the folder are not followed: all
  * output stays below it.
+ *
  * With WebDataset shards, all fields of a sample become members of a tar file. Files and shards get
  * their final names when they are complete; shards that replace others, when all are. One thread.
  */

@@ -4,11 +4,13 @@
  * are the same as in torchvision's ImageFolder); a folder without subfolders has no labels. Images
  * beside class folders have the label -1 and are counted. Within a class, names are in natural order,
  * files and folders mixed. Keys are paths below the root.
+ *
  * Hidden files and folders (names starting with a dot) and files without an image extension are skipped
  * and counted, a hidden folder as one; with `strict` all are taken. Links are followed. A link to one of
  * its parent folders, a dangling link and a folder that cannot be listed count as samples that cannot be
  * read. Only one folder at a time is in memory, so the total size does not matter; a shuffle keeps all
  * names in a file.
+ *
  * The root may be a prefix in a bucket (s3://bucket/prefix): it gives the same samples in the same order.
  * Its folders are listed in advance, several in parallel.
  */

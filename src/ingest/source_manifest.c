@@ -4,6 +4,7 @@
  * file, relative to the manifest. One may be the label: all whole numbers, or class names. One may be the
  * key of the sample, which is otherwise the path. All others become fields. The file is read twice: first
  * to find the types of the columns, then row by row.
+ *
  *   path    path, image, image_path, file, file_name, filename
  *   label   label, class, class_name, target, category
  *   key     key

@@ -2,10 +2,12 @@
  *
  * WebDataset tar shards. Members with the same path up to the first dot of the file name form one sample;
  * the part after the dot names the field:
+ *
  *   jpg png gif tif …   the field "image"       cls    the field "label" (a whole number)
  *   json                the field "json"        txt    the field "txt"
  *   seg.png, x.cls …    a field of that name, its type given by the last part
  *   anything else       a field of that name, bytes
+ *
  * The fields are those of the first samples (`infer`), or a list given by the user. Samples may lack
  * some: a missing number needs a default, other values are absent, and such samples are counted. A member
  * without a field is an error unless the user gave the list: nothing is dropped silently. A listed kind

@@ -3,7 +3,9 @@
  * Trains tile tables on up to IMAGES images. They are evenly spread if the source knows how many it has (a
  * folder sorted by class would otherwise give only one class). A tar shard has no random access, so its
  * first images are used. Images to be re-encoded are re-encoded first. It is a flow like the packing:
+ *
  *   list (I/O, one at a time) -> read (I/O) -> learn (CPU) -> the caller's thread: join
+ *
  * A task is one image with its own counts. Counts are joined in the order of the images, so the tables
  * do not depend on the number of threads.
  */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A condition on the key and the numbers of a sample, as `leat pack --where` takes it:
+ *
  *   label < 10 and not (score in 0.2..0.8 or key in ['a.jpg', 'b.jpg'])
+ *
  *   or, and, not, ( )          from lowest to highest precedence
  *   == != < <= > >=            may be chained: 0 <= label < 10
  *   in, not in                 a list [1, 2, 5] or a range LOW..HIGH, both ends included
  *   names                      int and float fields, key; `a name` in backquotes may have any letters
  *   numbers, 'text', "text"    text is compared with key, or is the class name of an int field
+ *
  * Whole numbers are compared exactly, also with fractions. Nothing in a condition is executed, and the
  * time of a test is bounded by the length of the text. A compiled condition is constant: any number of
  * threads may share it.
