@@ -22,7 +22,7 @@
 
 #define MEMORY (UINT64_C(1) << 30)
 #define BODY_MAX ((size_t)16 << 20)
-#define THREADS 8u /* a browser has six connections: a sort must not hold up thumbnails */
+#define THREADS 8u /* browsers open six connections: a sort must not block thumbnails */
 
 /* ---- opening ---- */
 
@@ -39,7 +39,7 @@ static int make_secret(char out[33], leat_error *err)
     return 0;
 }
 
-/* A name that was given is checked at once: saving comes after the work of selecting. */
+/* Checks a given name when the view opens: saving comes only after the work of selecting. */
 static int check_save(const char *save, leat_error *err)
 {
     const char *name = leat__path_base(save);
@@ -114,7 +114,7 @@ static void drop_result(leat__view *v, leat__view_result *r)
     memset(r, 0, sizeof *r);
 }
 
-/* Ends the server, and any long work of it, at once. */
+/* Stops the server and any long-running request immediately. */
 static void stop(leat__view *v)
 {
     atomic_store(&v->data.stopping, true);
@@ -338,7 +338,8 @@ static uint32_t status_of(int code)
     }
 }
 
-/* Compares in the same time wherever they differ. NULL when the path does not begin with the token. */
+/* Returns the path after the token, or NULL when the path does not begin with it. Compares in
+ * constant time. */
 static const char *behind_token(const leat__view *v, const char *path)
 {
     const size_t len = strlen(v->token);

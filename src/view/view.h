@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The page of `leat view`: looking at the images of a pack and the columns beside it in a browser. A
- * server on the loopback interface; every path begins with a random token, without which nothing is
- * answered.
+ * The page of `leat view`, which shows the images of a pack and the columns beside it in a browser. A
+ * server on the loopback interface; every path begins with a random token, and requests without it are
+ * refused.
  *
  * GET  /TOKEN/                       the page
  *      /TOKEN/facts                  rows, columns, selection, memory
  *      /TOKEN/rows?q&from&count&show rows of a query (view_query.h), with the value of a column
- *      /TOKEN/histogram?q&column     distribution of a column among them
- *      /TOKEN/groups?q&column&from&count   rows with the same value side by side
+ *      /TOKEN/histogram?q&column     distribution of a column in these rows
+ *      /TOKEN/groups?q&column&from&count   groups of rows with the same value
  *      /TOKEN/map?q&column&colour    or x and y: points, as bytes
  *      /TOKEN/similar?row&column&count     nearest rows by cosine
  *      /TOKEN/sample?row             all values of a row
@@ -26,18 +26,18 @@
 
 typedef struct leat__view leat__view;
 
-/* 0 and NULL mean the default given. */
+/* Options; 0 and NULL mean the default named last. */
 typedef struct leat__view_opts {
     const char *pack;
-    const char *const *with; /* packs of columns made from it */
+    const char *const *with; /* packs of columns made from the pack */
     uint32_t with_count;
-    const char *field;     /* images; the first image field */
-    const char *selection; /* a selection: its rows are selected at first; none */
-    const char *save;      /* path of saved selections; PACK.selection.leat, without PACK's ending */
-    uint64_t memory;       /* for columns and results: 1 GiB */
+    const char *field;     /* image field; the first image field */
+    const char *selection; /* selection whose rows are selected at the start; none */
+    const char *save; /* where to save selections; PACK.selection.leat, with PACK without its extension */
+    uint64_t memory;  /* for columns and results: 1 GiB */
 } leat__view_opts;
 
-/* Fails with LEAT_EINVAL when the pack has no images, or the columns are those of another pack. */
+/* Opens a view. LEAT_EINVAL when the pack has no images, or the columns are those of another pack. */
 int leat__view_open(leat__view **v, const leat__view_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 void leat__view_close(leat__view **v);
 
@@ -48,7 +48,7 @@ const char *leat__view_token(const leat__view *v);
 /* Answers one request; any thread. */
 void leat__view_answer(void *view, const leat__httpd_request *request, leat__httpd_answer *answer);
 
-/* Starts the server; port 0 = any free one. */
+/* Starts the server; port 0 = any free port. */
 int leat__view_serve(leat__view *v, uint16_t port, leat_error *err) LEAT_MUST_CHECK;
 uint16_t leat__view_port(const leat__view *v);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows, distributions, groups, maps, neighbours and single samples as JSON (points as bytes).
+ * Writes rows, histograms, groups, maps, neighbours and single samples as JSON (points as
+ * bytes).
  */
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ int leat__view_number_arg(const leat__httpd_request *r, const char *name, uint64
     return 0;
 }
 
-/* The column that an argument names. */
+/* Finds the column that an argument names. */
 static int column_arg(leat__view *v, const leat__httpd_request *r, const char *name,
                       leat__view_column **column, leat_error *err)
 {
@@ -69,7 +70,7 @@ static void put_value(leat__json *j, const leat__view_column *c, uint32_t row)
     }
 }
 
-/* {"row":5,"key":"a.jpg","width":640,"height":480,"selected":false,"value":…} */
+/* Writes {"row":5,"key":"a.jpg","width":640,"height":480,"selected":false,"value":…}. */
 static int put_row(leat__view *v, leat__json *j, uint32_t row, const leat__view_column *c, leat_error *err)
 {
     leat_pack *pack = v->data.source[0].pack;
@@ -87,7 +88,7 @@ static int put_row(leat__view *v, leat__json *j, uint32_t row, const leat__view_
     return 0;
 }
 
-/* The column "show", whose values are given with the rows; NULL when there is none. */
+/* Loads the column "show", whose values are sent with the rows; NULL when none is requested. */
 static int load_shown(leat__view *v, const leat__httpd_request *r, leat__view_column **c, leat_error *err)
 {
     *c = NULL;
@@ -155,7 +156,7 @@ static int put_groups(leat__view *v, const leat__view_column *c, const leat__vie
                       leat__buf *out, leat_error *err)
 {
     leat__json j;
-    if (shown && shown->held == 0) shown = NULL; /* dropped for the groups */
+    if (shown && shown->held == 0) shown = NULL; /* dropped to make room for the groups */
     leat__json_init(&j, out, 0);
     leat__json_object(&j);
     leat__json_ku64(&j, "groups", g->count);
@@ -199,7 +200,7 @@ int leat__view_answer_groups(leat__view *v, const leat__httpd_request *r, leat__
 /* One axis of the map: a coordinate per row, from the embedding or from a column. */
 typedef struct axis {
     double *number;     /* owned */
-    const float *plane; /* pairs of coordinates; the axis has every second number */
+    const float *plane; /* pairs of coordinates; the axis uses every second number */
     double lo, hi;
 } axis;
 
@@ -223,8 +224,8 @@ static uint16_t quantise(const axis *x, double v)
     return x->hi > x->lo ? (uint16_t)((v - x->lo) / (x->hi - x->lo) * 65535 + 0.5) : 32768;
 }
 
-/* u32 count, u32 matched, then per point u32 row, u16 x, u16 y; then, when there are colours, per point
- * u16, 0 for no value: little-endian. */
+/* Writes u32 count, u32 matched, then per point u32 row, u16 x, u16 y; with colours, then a u16 per
+ * point, 0 for no value. Little-endian. */
 static void put_points(const axis *x, const axis *y, const axis *colour, const leat__view_rows *rows,
                        leat__buf *out)
 {
@@ -254,7 +255,7 @@ static void put_points(const axis *x, const axis *y, const axis *colour, const l
     leat__store_u32((uint8_t *)out->data + head + 4, rows->count);
 }
 
-/* Copies a column's values: loading the next may drop it. */
+/* Copies a column's values, because loading the next column may drop them. */
 static int copy_numbers(leat__view *v, const leat__httpd_request *r, const char *name, axis *to,
                         leat_error *err)
 {
@@ -354,7 +355,7 @@ static void put_number(leat__json *j, const leat__view *v, const char *column, c
         return;
     }
     memcpy(&i, view->data, sizeof i);
-    snprintf(text, sizeof text, "%lld", (long long)i); /* a page's numbers have 53 bits */
+    snprintf(text, sizeof text, "%lld", (long long)i); /* as text: numbers in JavaScript have 53 bits */
     leat__json_str(j, text);
     const leat__view_column *c = leat__view_find(&v->data, column);
     if (!c || !c->names) return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See view_data.h: sources, the list of columns, and which columns are held.
+ * See view_data.h: sources, the list of columns, and which columns are kept in memory.
  */
 #include "view/view_data.h"
 
@@ -16,7 +16,7 @@
 #include "pack/selection.h"
 
 #define NAMES_MAX 4096u
-#define BITS_MAX 53u /* that a double holds */
+#define BITS_MAX 53u /* bits that a double represents exactly */
 
 /* ---- the list of columns ---- */
 
@@ -27,7 +27,7 @@ leat__view_column *leat__view_find(const leat__view_data *d, const char *name)
     return NULL;
 }
 
-/* "width", or "photos.check.width" when another source has that name already. */
+/* Sets the name: "width", or "photos.check.width" when another source already uses "width". */
 static int name_column(leat__view_data *d, leat__view_column *c, const char *name, leat_error *err)
 {
     leat__buf text;
@@ -69,7 +69,7 @@ static int set_names(leat__view_column *c, const char *const *names, uint64_t co
     return 0;
 }
 
-/* Names of the bits of "issues", which leat check stores beside them. */
+/* Reads the names of the bits of "issues", which leat check stores with them. */
 static int name_bits(leat__view_data *d, leat__view_column *c, leat_error *err)
 {
     const void *blob;

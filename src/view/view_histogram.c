@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the values of a column are distributed among rows.
+ * The distribution of a column's values over rows.
  */
 #include <math.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static int number_bins(const leat__view_column *c, const leat__view_rows *rows, 
         hi = fmax(hi, v);
     }
     uint32_t count = !(lo <= hi) ? 0 : BINS;
-    /* Whole numbers in a small range: a bin for each, so that no bin has twice as many values. */
+    /* Whole numbers in a small range get one bin each, so that all bins cover the same number of values. */
     if (count && c->whole && hi - lo < BINS) count = (uint32_t)(hi - lo) + 1;
     const double top = count && c->whole && hi - lo < BINS ? hi + 1 : hi, width = top - lo;
     for (uint32_t i = 0; i < rows->count; i++) {
@@ -47,7 +47,7 @@ static int number_bins(const leat__view_column *c, const leat__view_rows *rows, 
 
 /* ---- values with names ---- */
 
-/* The most frequent values, by one pass per value shown: there are few. */
+/* Writes the most frequent values; one pass per shown value, since few are shown. */
 static void put_values(const leat__view_column *c, uint64_t *counts, uint32_t n, const uint32_t *example,
                        uint64_t others, leat__json *j)
 {

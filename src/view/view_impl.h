@@ -16,10 +16,10 @@
 
 #define LEAT__VIEW_RESULTS 4u
 
-/* A query's rows, kept for the next request of the same query. */
+/* The rows of a query, cached for the next request with the same query. */
 typedef struct leat__view_result {
     char *query;        /* NULL: empty */
-    uint64_t selection; /* version, when it depends on it */
+    uint64_t selection; /* version of the selection, if the query depends on it */
     leat__view_rows rows;
     uint64_t used;
 } leat__view_result;
@@ -36,11 +36,12 @@ struct leat__view {
     char token[33], nonce[33], policy[384];
 };
 
-/* The rows of a query, under the lock: a view until the next call. */
+/* Returns the rows of a query, under the lock. They are valid until the next call. */
 int leat__view_rows_for(leat__view *v, const char *query, leat__view_rows **rows,
                         leat_error *err) LEAT_MUST_CHECK;
 
-/* Answers under the lock; they append to `a->body`. The code of a failure becomes the status. */
+/* Functions that answer a request, under the lock, by appending to `a->body`. The code of a failure
+ * becomes the HTTP status. */
 typedef int (*leat__view_part)(leat__view *v, const leat__httpd_request *r, leat__httpd_answer *a,
                                leat_error *err);
 int leat__view_answer_rows(leat__view *v, const leat__httpd_request *r, leat__httpd_answer *a,
@@ -56,7 +57,7 @@ int leat__view_answer_similar(leat__view *v, const leat__httpd_request *r, leat_
 int leat__view_answer_sample(leat__view *v, const leat__httpd_request *r, leat__httpd_answer *a,
                              leat_error *err);
 
-/* A number of the query string; `fallback` when absent. LEAT_EINVAL when malformed or over `most`. */
+/* Parses a number of the query string; `fallback` when absent. LEAT_EINVAL when malformed or above `most`. */
 int leat__view_number_arg(const leat__httpd_request *r, const char *name, uint64_t fallback, uint64_t most,
                           uint64_t *value, leat_error *err) LEAT_MUST_CHECK;
 

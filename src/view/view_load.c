@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading columns: numbers from the index, text and vectors from the samples.
+ * Reads columns: numbers from the index, text and vectors from the samples.
  */
 #include <math.h>
 #include <string.h>
@@ -162,7 +162,8 @@ bool leat__view_floats(uint32_t dtype, const void *data, size_t count, float *ou
     return true;
 }
 
-/* Stores a row with 8 bits per number: exact enough for a map and to find candidates. */
+/* Stores a row with 8 bits per number, which is exact enough for a map and for finding candidates.
+ * Returns its length. */
 static float put_vector(const float *from, uint32_t dim, int8_t *to)
 {
     float most = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The page, made from page.html by embed.py at build time. "@NONCE@" stands for the nonce of its script
- * and style.
+ * The page, made from page.html by embed.py at build time. "@NONCE@" is replaced by the nonce of its
+ * script and style.
  */
 #ifndef LEAT_VIEW_VIEW_PAGE_H
 #define LEAT_VIEW_VIEW_PAGE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See view_query.h. Conditions are applied one at a time to a bit per row, so that one column is
- * needed at a time.
+ * See view_query.h. Conditions are applied one at a time to a bit per row, so that only one column must be
+ * loaded at a time.
  */
 #include "view/view_query.h"
 
@@ -32,7 +32,7 @@ static uint8_t lower(char c)
     return (uint8_t)(c >= 'A' && c <= 'Z' ? c + 32 : c);
 }
 
-/* `part` is in lower case. */
+/* True when the text contains `part`, which is in lower case. */
 static bool contains(const char *text, size_t len, const char *part, size_t part_len)
 {
     if (part_len == 0) return true;
@@ -76,15 +76,15 @@ static int keep_texts(leat__view_data *d, const leat__view_column *c, const json
 
 typedef struct number_cond {
     double min, max;
-    int bit; /* -1 = any */
+    int bit; /* -1 = not tested */
     double in[VALUES_MAX];
     size_t in_count;
-    bool any; /* without `in` */
+    bool any; /* there is no `in` */
 } number_cond;
 
 static bool is_number_ok(const number_cond *n, double v)
 {
-    if (!(v >= n->min && v <= n->max)) return false; /* NaN is not */
+    if (!(v >= n->min && v <= n->max)) return false; /* also for NaN */
     if (n->bit >= 0) return fabs(v) < 9e18 && ((uint64_t)(int64_t)v >> n->bit & 1);
     for (size_t i = 0; i < n->in_count; i++)
         if (n->in[i] == v) return true;
@@ -238,7 +238,7 @@ static bool same(const leat__view_column *c, uint32_t a, uint32_t b)
     return value_of(c, a) == value_of(c, b);
 }
 
-/* Calls per group are cheap: once to count, once to store. */
+/* Finds the groups and returns their number; start NULL only counts them. */
 static uint32_t walk_groups(const leat__view_column *c, const leat__view_rows *rows, uint32_t *start,
                             uint32_t *size)
 {

@@ -67,7 +67,7 @@ int leat__view_selection_load(leat__view_selection *s, leat_pack *pack, const ch
 
 /* ---- saving ---- */
 
-/* Opens a packer under the first name that is free. */
+/* Creates a pack under the first free name. */
 static int create(const char *base, const char *provenance, leat_packer **packer, leat__buf *name,
                   leat_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rows that the user selected: a bit each. Saved as a selection: a pack with the rows and keys of
- * the one shown, bound to it by its fingerprint, and an int field 'selected'. The caller serialises all
+ * The rows that the user selected, one bit each. Saved as a selection: a pack with the rows and keys of
+ * the viewed pack, bound to it by its fingerprint, and an int field 'selected'. The caller serialises all
  * calls.
  */
 #ifndef LEAT_VIEW_VIEW_SELECT_H
@@ -12,7 +12,7 @@
 typedef struct leat__view_selection {
     uint8_t *bits;
     uint32_t rows, count;
-    uint64_t version; /* changes with every change */
+    uint64_t version; /* incremented by every change */
 } leat__view_selection;
 
 int leat__view_selection_init(leat__view_selection *s, uint32_t rows, leat_error *err) LEAT_MUST_CHECK;
@@ -24,11 +24,11 @@ static inline bool leat__view_selected(const leat__view_selection *s, uint32_t r
 }
 void leat__view_select(leat__view_selection *s, uint32_t row, bool on); /* row < rows */
 
-/* Selects the rows of a selection: those whose 'selected', or else 'keep', is not 0. LEAT_EINVAL when it
- * was not made from `pack`. */
+/* Selects the rows whose 'selected' or else 'keep' is not 0 in the selection at `path`. LEAT_EINVAL
+ * when it was not made from `pack`. */
 int leat__view_selection_load(leat__view_selection *s, leat_pack *pack, const char *path,
                               leat_error *err) LEAT_MUST_CHECK;
-/* Writes BASE.leat, or BASE-2.leat … when that exists: nothing is ever replaced. *path is a new string
+/* Writes BASE.leat or, if that exists, BASE-2.leat …: nothing is ever replaced. *path is a new string
  * (leat__free). LEAT_ECANCELED when *stopping becomes true. */
 int leat__view_selection_save(const leat__view_selection *s, leat_pack *pack, const char *base,
                               const atomic_bool *stopping, char **path, leat_error *err) LEAT_MUST_CHECK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A radix sort of pairs, 8 bits at a time; bytes that are the same in all keys cost one count. 10 million
- * rows take about half a second, a comparison sort several.
+ * A radix sort of pairs, 8 bits at a time. Bytes that are equal in all keys cost only one counting pass.
+ * 10 million rows take about half a second; a comparison sort takes several.
  */
 #include <math.h>
 #include <string.h>
@@ -12,7 +12,7 @@ uint64_t leat__view_key(double value, bool descending)
 {
     uint64_t bits;
     if (isnan(value)) return UINT64_MAX;
-    if (value == 0) value = 0; /* -0 */
+    if (value == 0) value = 0; /* -0 becomes 0 */
     memcpy(&bits, &value, sizeof bits);
     bits = bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
     return descending ? ~bits : bits;

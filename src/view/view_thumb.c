@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See view_thumb.h. Small images are those of the op Resize with like=fast: inverse transforms of 1, 2 or 4
- * instead of 8 samples a side where that is enough.
+ * See view_thumb.h. Small images are made by the op Resize with like=fast: inverse transforms of 1, 2 or 4
+ * instead of 8 samples per side where that is enough.
  */
 #include "view/view_thumb.h"
 
@@ -30,7 +30,7 @@ struct leat__view_thumbs {
     uint32_t field;
     leat__tile_tables *tables;
     leat__mutex lock;
-    maker *idle; /* under the lock */
+    maker *idle; /* guarded by the lock */
 };
 
 int leat__view_thumbs_open(leat__view_thumbs **out, leat_pack *pack, uint32_t field, leat_error *err)
@@ -102,7 +102,7 @@ static void give_back(leat__view_thumbs *t, maker *m)
 
 /* ---- small images ---- */
 
-/* Width and height of an image that fits a square of `side`; never enlarged. */
+/* Computes the width and height of an image that fits a square of `side`; never enlarges. */
 static void fit(uint32_t side, uint32_t *width, uint32_t *height)
 {
     const double scale = LEAT_MIN(1.0, (double)side / LEAT_MAX(*width, *height));
@@ -136,7 +136,7 @@ static int run_ops(const leat__view_thumbs *t, maker *m, const leat_view *v, con
     return rc;
 }
 
-/* The first three channels (or the first) from their least to their greatest value. */
+/* Scales the first three channels (or the first) from their least to their greatest value. */
 static void show_floats(const float *from, size_t pixels, uint32_t channels, uint8_t *to)
 {
     const uint32_t shown = channels >= 3 ? 3 : 1;

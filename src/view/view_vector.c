@@ -39,7 +39,8 @@ static void straighten(double *axes, uint32_t dim)
     for (uint32_t i = 0; i < dim && rest > 0; i++) y[i] /= rest;
 }
 
-/* The coordinates of a row on both axes; four sums each, so that the compiler can use vectors. */
+/* Computes the coordinates of a row on both axes, with four sums each so that compilers vectorise the
+ * loop. */
 static void measure_row(const float *row, const double *axes, uint32_t dim, double *x, double *y)
 {
     const double *other = axes + dim;
@@ -187,7 +188,7 @@ static bool is_nearer(const leat__view_near *a, const leat__view_near *b)
     return a->cosine != b->cosine ? a->cosine > b->cosine : a->row < b->row;
 }
 
-/* Moves the entry at `at` of a heap, whose root is the farthest, down to its place. */
+/* Moves the entry at `at` down to its place in a heap with the farthest entry on top. */
 static void sift(leat__view_near *heap, uint32_t count, uint32_t at)
 {
     for (uint32_t child; (child = 2 * at + 1) < count; at = child) {

@@ -22,8 +22,8 @@ typedef struct leat__view_near {
     float cosine;
 } leat__view_near;
 
-/* The up to `most` other rows with the highest cosine, the highest first; exact, except for ties of 8-bit
- * candidates. LEAT_ENOENT when the row has no vector. */
+/* Finds up to `most` other rows with the highest cosine, highest first. Exact, except when candidates
+ * tie at 8 bits. LEAT_ENOENT when the row has no vector. */
 int leat__view_similar(leat__view_data *d, leat__view_column *c, uint32_t row, leat__view_near *near,
                        uint32_t most, uint32_t *count, leat_error *err) LEAT_MUST_CHECK;
 
