@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat append`: more samples for a pack that is there, as a new generation.
+ * `leat append`: adds samples to an existing pack, as a new generation.
  */
 #include <leat/ingest.h>
 

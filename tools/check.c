@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat check`: decode every image once, score it, and list what is wrong.
+ * `leat check`: decodes every image once, scores it, and lists the issues.
  */
 #include <leat/images.h>
 #include <leat/pack.h>
@@ -143,7 +143,7 @@ static int run_labels(cli *c)
     return cli_fail_output(c, &err);
 }
 
-/* CLI_USAGE when an option of the other kind of check is given. */
+/* Returns CLI_USAGE when an option of the other kind of check is given. */
 static int check_kind(cli *c)
 {
     static const char *const images[] = {"limits", "strict", "max-pixels"};

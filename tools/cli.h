@@ -21,7 +21,7 @@
  *         leat_error err = {0};
  *         cli_progress bar;
  *         cli_progress_begin(&bar, c, "packing", "images", total);
- *         // in the library's callback, from any thread, as often as it likes:
+ *         // in the library's callback, from any thread, as often as needed:
  *         //     cli_progress_at(&bar, done, bytes, skipped);
  *         //     return cli_interrupted(c) ? LEAT_ECANCELED : 0;
  *         int rc = leat_pack(cli_arg(c, 0), cli_str(c, "output"), …, &err);
@@ -47,11 +47,11 @@
  *         .run = run,
  *     };
  *
- * With `.remote = true` the frame adds --anonymous and --ca-file and obeys them before `run`.
+ * With `.remote = true` the frame adds --anonymous and --ca-file and applies them before `run`.
  *
- * The frame adds --help, --json (when `json` says what its keys mean), --quiet, --verbose and
- * --color to every subcommand. `run` is called on the main thread with a valid command line
- * and returns an exit code; it never calls exit, printf or perror.
+ * The frame adds --help, --json (when `json` documents its keys), --quiet, --verbose and --color to
+ * every subcommand. `run` is called on the main thread with a valid command line and returns an exit
+ * code; it never calls exit, printf or perror.
  */
 #ifndef LEAT_TOOLS_CLI_H
 #define LEAT_TOOLS_CLI_H
@@ -71,20 +71,20 @@
 /* Exit codes, the same for every subcommand. */
 enum {
     CLI_OK = 0,
-    CLI_FINDING = 1,       /* it worked, and what was looked for was found (doctor) */
+    CLI_FINDING = 1,       /* success, and it found something to report (doctor) */
     CLI_USAGE = 2,         /* wrong usage: nothing was done */
     CLI_FIT = 3,           /* does not fit: memory budget, limit, machine */
-    CLI_DATA = 4,          /* bad data, or it could not be read or written */
+    CLI_DATA = 4,          /* bad data, or data that could not be read or written */
     CLI_INTERRUPTED = 130, /* stopped by SIGINT (143: SIGTERM, 141: stdout was closed) */
 };
 
 /* ---- What a subcommand declares ---- */
 
-#define CLI_OPTIONS_MAX 96 /* of one subcommand, the common ones included */
+#define CLI_OPTIONS_MAX 96 /* per subcommand, including the common ones */
 #define CLI_GROUPS_MAX 5
 
-/* One option. `lo_` > `hi_` means any number; a default of NULL means none. A flag `x` also
- * answers to --no-x. Help is one sentence, lower case, without a full stop. */
+/* One option. `lo_` > `hi_` means any number; a default of NULL means none. A flag `x` also accepts
+ * --no-x. Help is one sentence, lower case, without a full stop. */
 #define CLI_PARAM(name_, kind_, short_, def_, lo_, hi_, choices_, arity_, meta_, help_)                      \
     {                                                                                                        \
         .name = (name_), .kind = (kind_), .def = (def_), .min = (lo_), .max = (hi_), .choices = (choices_),  \
@@ -114,7 +114,7 @@ enum {
         .name = NULL                                                                                         \
     }
 
-/* Options of many commands. */
+/* Options shared by many commands. */
 #define CLI_REPLACE CLI_FLAG("force", 'f', "replace a pack of that name")
 #define CLI_THREADS CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs")
 
@@ -139,16 +139,16 @@ typedef struct cli_group {
 typedef struct cli_arg_spec {
     const char *name; /* as in the synopsis: "SRC"; NULL ends the table */
     const char *help;
-    const char *choices; /* "exact|fuzzy": anything else is wrong usage */
+    const char *choices; /* "exact|fuzzy": other values are wrong usage */
     bool path;           /* completes as a file name */
     bool command;        /* completes as a subcommand of leat */
     bool optional;
-    bool many; /* the last one only: one or more (with `optional`: any number) */
+    bool many; /* only for the last one: one or more (with `optional`: any number) */
 } cli_arg_spec;
 
 typedef struct cli_example {
     const char *command; /* NULL ends the table */
-    const char *text;    /* what it does, lower case, no full stop; may be NULL */
+    const char *text;    /* what it does, in lower case, no full stop; may be NULL */
 } cli_example;
 
 /* A key of the command's --json output. */
@@ -167,17 +167,17 @@ typedef struct cli_command {
     const cli_arg_spec *args;    /* NULL = none */
     cli_group options[CLI_GROUPS_MAX];
     const char *required; /* options that must be given: "output|profile", or NULL */
-    const cli_key *json;  /* NULL = there is no --json */
+    const cli_key *json;  /* NULL = no --json */
     bool config;          /* its table has --config FILE, which the frame reads */
     bool remote;          /* its paths may be in buckets: adds --anonymous and --ca-file */
-    bool hidden;          /* works, but is not listed or completed (tests) */
+    bool hidden;          /* works, but is not listed or completed (for tests) */
     int (*run)(cli *c);
 } cli_command;
 
 /* ---- What a subcommand gets ---- */
 
 typedef enum cli_style {
-    CLI_PLAIN, /* back to normal */
+    CLI_PLAIN, /* resets the style */
     CLI_BOLD,
     CLI_DIM,
     CLI_RED,
@@ -190,39 +190,39 @@ typedef struct cli_progress cli_progress;
 typedef struct cli_line cli_line; /* a parsed command line: cli_parse.h */
 
 struct cli {
-    const cli_command *command; /* NULL in `leat --version` and the like */
+    const cli_command *command; /* NULL for `leat --version` and the like */
     const cli_line *line;
     bool json;
     bool quiet;
     bool verbose;
-    bool color_out, color_err; /* may stdout, stderr carry colour */
+    bool color_out, color_err; /* whether stdout, stderr may have colour */
     bool tty_out, tty_err;     /* stdout, stderr are terminals that can redraw a line */
     bool utf8;                 /* the locale can show more than ASCII */
     leat_log log;              /* for option structs of the library; writes to stderr */
-    /* The frame's own from here on. */
-    const cli_command *const *commands; /* all of them, ends with NULL */
+    /* Used only by the frame from here on. */
+    const cli_command *const *commands; /* all commands, ends with NULL */
     const char *const *self;            /* words that start leat again, ends with NULL; NULL: this program */
     leat__mutex lock;                   /* guards stderr, `bar` and the view */
     cli_progress *bar;                  /* the bar on the screen, NULL when none */
-    uint32_t view_lines;                /* of a live view on the screen: see live.h */
-    int view_fd;                        /* where it was drawn */
+    uint32_t view_lines;                /* lines of a live view on the screen: see live.h */
+    int view_fd;                        /* file descriptor of that view */
     int out_errno;                      /* first failure to write stdout */
-    void *watch;                        /* of cli_on_interrupt */
+    void *watch;                        /* state of cli_on_interrupt */
 };
 
-/* Values by option name; the default when the user did not give one. A name that the table
- * does not have, or a wrong kind, is a bug of the subcommand and aborts with its name. */
+/* Return values by option name; the default when the user gave none. An unknown name or a wrong kind
+ * is a bug of the subcommand and aborts with its name. */
 const leat__value *cli_value(const cli *c, const char *name);
-bool cli_given(const cli *c, const char *name); /* by the user */
-bool cli_typed(const cli *c, const char *name); /* on the command line, not in the file of --config */
-/* CLI_USAGE when the user gave 0 for a number whose 0 is the default of the library. */
+bool cli_given(const cli *c, const char *name); /* true when the user gave it */
+bool cli_typed(const cli *c, const char *name); /* true when on the command line, not in the --config file */
+/* Returns CLI_USAGE when the user gave 0 for a number for which 0 means the library's default. */
 int cli_refuse_zero(cli *c, const char *name);
 bool cli_flag(const cli *c, const char *name);
 int64_t cli_int(const cli *c, const char *name);
-double cli_float(const cli *c, const char *name); /* also of seconds */
+double cli_float(const cli *c, const char *name); /* also for seconds */
 uint64_t cli_bytes(const cli *c, const char *name);
 int cli_choice(const cli *c, const char *name); /* index into the choices */
-/* Text, path or choice as written; NULL when there is none. */
+/* Returns text, path or choice as written; NULL when there is none. */
 const char *cli_str(const cli *c, const char *name);
 
 size_t cli_arg_count(const cli *c);
@@ -237,7 +237,7 @@ void cli_out_buf(cli *c, const leat__buf *buf);
  * fails when the buffer ran out of memory. */
 int cli_json(cli *c, leat__buf *json);
 
-/* One JSON object, printed at its end:
+/* One JSON object, printed when it ends:
  *     cli_object page;
  *     leat__json *j = cli_object_begin(&page);
  *     leat__json_ku64(j, "samples", n);
@@ -249,59 +249,58 @@ typedef struct cli_object {
 leat__json *cli_object_begin(cli_object *o);
 int cli_object_end(cli *c, cli_object *o);
 
-/* Lines of a readable page: a bold heading; a dim name, then the value. */
+/* Print lines of a readable page: a bold heading; a dim name, then the value. */
 void cli_heading(cli *c, const char *title);
 void cli_row(cli *c, const char *name, const char *fmt, ...) LEAT_PRINTF(3, 4);
 
-/* "s" unless there is one: "%llu sample%s". */
+/* Returns "" for a count of 1, else "s", for texts such as "%llu sample%s". */
 const char *cli_s(uint64_t count);
 
-/* "" when stdout has no colour. */
+/* Returns the escape sequence of a style, "" when stdout has no colour. */
 const char *cli_styled(const cli *c, cli_style style);
 
-/* One line on stderr, without prefix: cli_say not with --quiet, cli_tell always (a result that stdout has no
- * room for). cli_warn writes "leat CMD: warning: …", always. None needs a newline, all keep clear of a
- * progress bar. */
+/* Print one line on stderr. cli_say prints without prefix, and not with --quiet; cli_tell always, for
+ * results when stdout is used for other data. cli_warn always prints "leat CMD: warning: …". All add
+ * the newline and do not disturb a progress bar. */
 void cli_say(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
 void cli_tell(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
 void cli_warn(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
-/* Says how many lines of a text run were bad, listed in `output` (may be NULL). Returns the exit code:
- * CLI_DATA when no line was a document. */
+/* Reports how many lines of a text run were bad; they are listed in `output` (may be NULL). Returns
+ * the exit code: CLI_DATA when no line was a document. */
 int cli_bad_lines(cli *c, uint64_t bad, uint64_t documents, const char *output);
 
-/* ---- Failing: the one way. Each prints "leat CMD: message" and returns the exit code, so
- * that `return cli_fail(c, &err);` ends a command. ---- */
+/* ---- Failing: the only way. Each prints "leat CMD: message" and returns the exit code, so that
+ * `return cli_fail(c, &err);` ends a command. ---- */
 
-/* LEAT_ECANCELED after a signal prints nothing, because the user knows; with sys_errno EINTR, a request that
- * waited for a server, its message. */
+/* Prints an error. For LEAT_ECANCELED after a signal it prints nothing, because the user knows; with
+ * sys_errno EINTR, a request that waited for a server, it prints the message. */
 int cli_fail(cli *c, const leat_error *err);
-/* The same for a command with --force: names that option when the output exists already. */
+/* Does the same for a command with --force: mentions that option when the output already exists. */
 int cli_fail_output(cli *c, const leat_error *err);
 int cli_failf(cli *c, int exit_code, const char *fmt, ...) LEAT_PRINTF(3, 4);
 
-/* Wrong usage that the table cannot see: "--rank must be below --world". */
+/* Reports wrong usage that the table cannot detect: "--rank must be below --world". */
 int cli_usage(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
 
-int cli_exit_of(int code); /* exit code of a leat_code */
+int cli_exit_of(int code); /* returns the exit code for a leat_code */
 
 /* ---- Stopping ---- */
 
-/* True after the first SIGINT or SIGTERM, or when stdout was closed: finish the
- * current piece, tidy up, return. The frame then exits with 130, 143 or 141 whatever `run`
- * returned. A second signal ends the process at once. Any thread may ask. */
+/* True after the first SIGINT or SIGTERM, or when stdout was closed: finish the current piece, clean
+ * up, return. The frame then exits with 130, 143 or 141 whatever `run` returned. A second signal ends
+ * the process at once. Any thread may call it. */
 bool cli_interrupted(const cli *c);
 
-/* Calls `stop` once, on a separate thread (so it may lock), when the first signal comes: for
- * commands that sleep inside the library. NULL ends it; after that call `stop` neither runs
- * nor will. */
+/* Calls `stop` once, on a separate thread (so it may lock), at the first signal: for commands that
+ * sleep inside the library. NULL removes it; after that call `stop` is not running and will not run. */
 int cli_on_interrupt(cli *c, void (*stop)(void *cookie), void *cookie, leat_error *err);
 
-/* This process gets the first signal, too: one that the command has started, in a separate group, and waits
- * for. 0: none. */
+/* Also sends the first signal to this process: a child that the command started in a separate group
+ * and waits for. 0: none. */
 void cli_child(int process);
 
-/* ---- Progress: drawn on stderr when that is a terminal, without --quiet and --json, at most
- * ten times a second; otherwise every call is nearly free. Any thread may report. ---- */
+/* ---- Progress: drawn on stderr if that is a terminal, without --quiet and --json, at most ten times
+ * a second; otherwise every call is nearly free. Any thread may report. ---- */
 
 struct cli_progress {
     cli *c;
@@ -309,22 +308,22 @@ struct cli_progress {
     const char *unit;
     bool shown;
     uint64_t total;
-    _Atomic uint64_t next_ns;                /* when it may be drawn again */
-    uint64_t done, bytes, skipped;           /* under the lock of `c`, as all below */
-    uint64_t rate_ns, rate_done, rate_bytes; /* where the rates were taken last */
+    _Atomic uint64_t next_ns;                /* earliest time of the next drawing */
+    uint64_t done, bytes, skipped;           /* guarded by the lock of `c`, like everything below */
+    uint64_t rate_ns, rate_done, rate_bytes; /* values when the rates were last computed */
     double per_s, bytes_per_s;               /* moving averages */
 };
 
-/* `total` in units, 0 when unknown. Strings must outlive the bar. One bar at a time. */
+/* Starts a bar. `total` is in units, 0 when unknown. Strings must outlive the bar. One bar at a time. */
 void cli_progress_begin(cli_progress *p, cli *c, const char *label, const char *unit, uint64_t total);
 void cli_progress_total(cli_progress *p, uint64_t total);
 void cli_progress_at(cli_progress *p, uint64_t done, uint64_t bytes, uint64_t skipped);
-/* As callbacks of leat/ingest.h, leat/images.h and leat/text.h, with the bar as cookie; `total` 0: not
- * known yet. Of texts, `done` is in bytes. Nonzero when the user interrupted. */
+/* Callbacks for leat/ingest.h, leat/images.h and leat/text.h, with the bar as cookie. `total` 0: not
+ * known yet. For texts, `done` is in bytes. Return non-zero when the user interrupted. */
 int cli_progress_on(void *bar, uint64_t done, uint64_t total, uint64_t bytes, uint64_t skipped);
 int cli_progress_on_text(void *bar, uint64_t done, uint64_t total, uint64_t documents, uint64_t dropped);
-/* Sets what option structs of runs over a pack have in common, from the options of the same names and the
- * bar that shows the progress. */
+/* Sets the fields that option structs of runs over a pack share, from the options of the same names
+ * and the bar that shows the progress. */
 #define CLI_FILL_RUN(o, c, bar)                                                                              \
     do {                                                                                                     \
         (o)->output = cli_str(c, "output");                                                                  \
@@ -335,7 +334,7 @@ int cli_progress_on_text(void *bar, uint64_t done, uint64_t total, uint64_t docu
         (o)->progress = cli_progress_on;                                                                     \
         (o)->cookie = (bar);                                                                                 \
     } while (0)
-/* The same for commands with CLI_TEXT_FILES. */
+/* Does the same for commands with CLI_TEXT_FILES. */
 #define CLI_FILL_TEXT_FILES(o, c, bar)                                                                       \
     do {                                                                                                     \
         CLI_FILL_RUN(o, c, bar);                                                                             \
@@ -348,7 +347,7 @@ int cli_progress_on_text(void *bar, uint64_t done, uint64_t total, uint64_t docu
         (o)->max_document = cli_bytes(c, "max-document");                                                    \
     } while (0)
 
-/* Takes the line off the screen; after the last report of any thread. */
+/* Removes the line from the screen. Call it after the last report of any thread. */
 void cli_progress_end(cli_progress *p);
 
 #endif

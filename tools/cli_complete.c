@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Completions of bash, zsh and fish. The scripts carry the tables as data and never run leat:
- * pressing Tab must not wait for a process.
+ * Completions of bash, zsh and fish. The scripts contain the tables as data and never run leat: pressing
+ * Tab must not wait for a process.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "cli_page.h"
 #include "cli_parse.h"
 
-/* for (p: the options of the command), for (command: those that are listed) */
+/* EACH_OPTION iterates over the options of a command, EACH_COMMAND over the listed commands. */
 #define EACH_OPTION(command, p)                                                                              \
     for (size_t i_ = 0; i_ < CLI_OPTIONS_MAX; i_++)                                                          \
         if ((p = cli_option_at(command, i_)) != NULL)
@@ -24,7 +24,7 @@ static void words(leat__buf *out, const char *list, const char *gap)
         leat__buf_printf(out, "%s%s", i ? gap : "", word);
 }
 
-/* What an argument may be, as words; false when there is no list. */
+/* Writes the words that an argument may be; returns false when there is no list. */
 static bool arg_words(leat__buf *out, const cli_command *const *commands, const cli_arg_spec *arg)
 {
     if (!arg || !arg->name) return false;
@@ -39,8 +39,8 @@ static bool wants_path(const leat__param *p)
     return p->kind == LEAT__PARAM_PATH;
 }
 
-/* In single quotes for a POSIX shell or fish; `also` are further characters that get a
- * backslash (zsh's specs need it for ':' and brackets). */
+/* Writes a string in single quotes for a POSIX shell or fish; characters of `also` get a backslash
+ * (zsh's specs need it for ':' and brackets). */
 static void quoted(leat__buf *out, const char *s, const char *also, bool fish)
 {
     for (; *s; s++) {
@@ -137,7 +137,7 @@ static void zsh_option(leat__buf *out, const leat__param *p)
         } else if (wants_path(p)) {
             leat__buf_puts(out, "_files");
         } else {
-            leat__buf_putc(out, ' '); /* something, but nothing to offer */
+            leat__buf_putc(out, ' '); /* takes a value, but there is nothing to offer */
         }
     }
     leat__buf_puts(out, "' \\\n");

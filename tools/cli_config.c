@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * --config. A value is a scalar. For options that are text it may also be a list, which is joined
- * with commas, or a mapping, which becomes KEY=VALUE pairs with commas:
+ * --config. A value is a scalar. For options that are text it may also be a list, which is joined with
+ * commas, or a mapping, which becomes KEY=VALUE pairs separated by commas:
  *
  *     profile: [gopher@paper, fineweb@paper]
  *     set:
@@ -26,7 +26,7 @@ typedef struct reading {
     cli_line *line;
     yaml_document_t *doc;
     const char *path;
-    bool seen[CLI_OPTIONS_MAX]; /* in the file */
+    bool seen[CLI_OPTIONS_MAX]; /* options that occur in the file */
 } reading;
 
 static size_t line_of(const yaml_node_t *node)
@@ -34,7 +34,7 @@ static size_t line_of(const yaml_node_t *node)
     return node->start_mark.line + 1;
 }
 
-/* The text of a scalar, or NULL: a list, a mapping, or text with a NUL. */
+/* Returns the text of a scalar; NULL for a list, a mapping, or text with a NUL. */
 static const char *scalar(const yaml_node_t *node)
 {
     if (node == NULL || node->type != YAML_SCALAR_NODE) return NULL;
@@ -42,7 +42,7 @@ static const char *scalar(const yaml_node_t *node)
     return strlen(text) == node->data.scalar.length ? text : NULL;
 }
 
-/* Options of the command itself, without the common ones and --config. */
+/* Returns the number of options of the command itself, without the common ones. */
 static size_t own_options(const cli_line *line)
 {
     size_t common = 0;
@@ -72,7 +72,8 @@ static int find_key(const reading *r, const yaml_node_t *node, size_t *index, le
                       line_of(node), key, near);
 }
 
-/* Appends an element of a list, with a comma before it. Commas inside would split it. */
+/* Appends an element of a list, after the character `before`. The element must not contain a comma,
+ * which would split it. */
 static int put_part(const reading *r, const yaml_node_t *node, leat__buf *out, char before, leat_error *err)
 {
     const char *text = scalar(node);
@@ -130,7 +131,7 @@ static int take_pair(reading *r, const yaml_node_pair_t *pair, leat_error *err)
     r->config->text[r->config->count++] = own; /* one per option: `seen` */
     snprintf(shown, sizeof shown, "%s:%zu: %s", r->path, line_of(key), p->name);
     leat__value parsed = r->line->values[i];
-    LEAT_TRY(leat__param_parse(p, shown, own, &parsed, err)); /* also when the command line wins */
+    LEAT_TRY(leat__param_parse(p, shown, own, &parsed, err)); /* parsed even when the command line wins */
     if (!r->line->typed[i]) r->line->values[i] = parsed;
     return 0;
 }
@@ -146,7 +147,7 @@ static int take_document(reading *r, leat_error *err)
     return 0;
 }
 
-/* A second document would have no effect. */
+/* Fails when a second document follows, which would have no effect. */
 static int expect_end(yaml_parser_t *parser, const char *path, leat_error *err)
 {
     yaml_document_t doc;

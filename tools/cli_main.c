@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From argv to a running subcommand and back to an exit code; and the values that the
- * subcommand asks for by name.
+ * From argv to a running subcommand and its exit code; and the values that the subcommand requests by
+ * name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -152,7 +152,8 @@ int cli_unknown_command(cli *c, const char *name, const char *nearest)
     return cli_usage(c, "unknown command '%s'", name);
 }
 
-/* The library reads both from the environment, and so do programs that a command starts. */
+/* Sets the environment variables of both options, which the library reads, as do programs that a
+ * command starts. */
 static int set_remote(cli *c)
 {
     if (!c->command->remote) return CLI_OK;
@@ -165,7 +166,7 @@ static int set_remote(cli *c)
     return CLI_OK;
 }
 
-/* Loaders with a log have warned when they were opened. */
+/* Prints the region warning; loaders with a log have already warned when they were opened. */
 static void warn_region(cli *c)
 {
     char text[LEAT__REGION_TEXT];
@@ -194,9 +195,9 @@ static int run_command(cli *c, const cli_command *command, int argc, char **argv
     return exit_code;
 }
 
-/* A process may be started without stdin, stdout or stderr. The next file that is opened would
- * get the free number, and messages would be written into it: fill the gaps, with the wrong
- * direction so that using them still fails. */
+/* Opens /dev/null for missing standard files. A process may be started without stdin, stdout or
+ * stderr; the next opened file would get the free number, and messages would be written into it. The
+ * access mode is the wrong one, so that using such a file still fails. */
 static void fill_standard_files(void)
 {
     for (int fd = 0; fd <= 2; fd++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A page as roff for man(1). Only macros of man(7) that every renderer knows. There is no
- * date in it: the same tables give the same bytes.
+ * A page as roff for man(1). Uses only macros of man(7) that every renderer knows. It has no date: the same
+ * tables give the same bytes.
  */
 #include <ctype.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 
 #include "cli_page.h"
 
-/* Text as roff prints it: a backslash and a dash are written out, a dot or an apostrophe at
- * the start of a line is not a request. */
+/* Escapes text for roff: backslashes and dashes, and a dot or an apostrophe at the start of a line,
+ * which would be a request. */
 static void roff_text(leat__buf *out, const char *s, size_t len)
 {
     bool line_start = true;
@@ -45,7 +45,7 @@ static void roff_title(cli_writer *w, const char *name, const char *summary)
         leat__buf_putc(w->out, *s == ' ' ? '-' : (char)toupper((unsigned char)*s));
     leat__buf_puts(w->out, "\" 1 \"\" \"leat " LEAT_VERSION "\" \"leat manual\"\n"
                            ".nh\n.ad l\n.SH NAME\n");
-    for (const char *s = name; *s; s++) /* whatis(1) wants one word */
+    for (const char *s = name; *s; s++) /* whatis(1) needs one word */
         leat__buf_puts(w->out, *s == ' ' || *s == '-' ? "\\-" : (const char[]){*s, '\0'});
     leat__buf_puts(w->out, " \\- ");
     roff_line(w->out, summary);
@@ -87,7 +87,7 @@ static void roff_example(cli_writer *w, const char *command, const char *text)
 
 static void roff_item(cli_writer *w, const char *term, const char *text)
 {
-    while (*term == ' ') term++; /* the column of letters is for terminals */
+    while (*term == ' ') term++; /* the column of short options is for terminals */
     roff_example(w, term, text);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a command says and how it fails. Data goes to stdout through stdio, by the main thread
- * only; messages go to stderr as whole lines, from any thread, under the lock of the context,
- * which also keeps them clear of the progress bar.
+ * Output and failures of a command. Data goes to stdout through stdio, from the main thread only. Messages
+ * go to stderr as whole lines, from any thread, under the lock of the context, so that they do not disturb
+ * the progress bar.
  */
 #include <errno.h>
 #include <langinfo.h>
@@ -41,7 +41,7 @@ void cli_begin(cli *c, const cli_command *const *commands)
     memset(c, 0, sizeof *c);
     c->commands = commands;
     leat__mutex_init(&c->lock);
-    setlocale(LC_CTYPE, ""); /* numbers stay as in C: only what can be shown is asked */
+    setlocale(LC_CTYPE, ""); /* only LC_CTYPE: numbers keep the C locale */
     c->utf8 = leat__str_eq(nl_langinfo(CODESET), "UTF-8");
     c->log = (leat_log){.write = log_line, .cookie = c, .level = LEAT_LOG_WARN};
     cli_adapt(c, NULL);
@@ -50,7 +50,7 @@ void cli_begin(cli *c, const cli_command *const *commands)
 void cli_adapt(cli *c, const cli_line *line)
 {
     const bool dumb = leat__str_eq(getenv("TERM"), "dumb");
-    int color = 0; /* auto, always, never */
+    int color = 0; /* 0 auto, 1 always, 2 never */
     if (line) {
         c->line = line;
         c->command = line->command;
@@ -83,11 +83,12 @@ static void out_failed(cli *c)
 {
     if (c->out_errno) return;
     c->out_errno = errno ? errno : EIO;
-    /* The reader has closed stdout: end silently, as after a signal. */
+    /* The reader closed stdout: stop silently, as after a signal. */
     if (c->out_errno == EPIPE) cli_stop(SIGPIPE);
 }
 
-/* Takes a live view off the terminal: the text is printed in its place, and the next drawing goes below. */
+/* Removes a live view from the terminal: the text is printed in its place, and the next drawing goes
+ * below. */
 static void make_room(cli *c)
 {
     if (!c->tty_out) return;
@@ -168,7 +169,7 @@ void cli_heading(cli *c, const char *title)
     cli_out(c, "%s%s%s\n", cli_styled(c, CLI_BOLD), title, cli_styled(c, CLI_PLAIN));
 }
 
-/* Words after the name of a row: wrapped on a terminal, on one line for other programs. */
+/* Prints words after the name of a row: wrapped on a terminal, on one line for other programs. */
 static void put_words(cli *c, const char *text)
 {
     const int begin = 2 + ROW_COLUMN, width = c->tty_out ? cli_columns(STDOUT_FILENO) : INT_MAX;
@@ -214,8 +215,8 @@ void cli_view_hide_locked(cli *c)
 
 /* ---- stderr ---- */
 
-/* One line, put together first so that it reaches the terminal in one piece. What comes from
- * file names and samples may hold anything: control characters are shown as '?'. */
+/* Prints one line, assembled first so that it reaches the terminal in one piece. File names and
+ * samples may contain anything: control characters are shown as '?'. */
 static void err_line(cli *c, const char *style, const char *tag, const char *message)
 {
     char line[LINE_MAX_];

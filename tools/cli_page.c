@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a page says, taken from the tables; the writer decides how it looks. Examples
- * come first: most readers of help want one and no more.
+ * The content of a page, taken from the tables; the writer decides how it looks. Examples come first: most
+ * readers of help need only one.
  */
 #include "cli_page.h"
 
@@ -24,7 +24,7 @@ static const cli_example exits[] = {
     {NULL, NULL},
 };
 
-/* The overview shows these only: a list of one example per command hides where to begin. */
+/* The overview shows only these: one example per command would hide where to begin. */
 static const cli_example first_steps[] = {
     {"leat demo", "try every step on generated images"},
     {"leat pack photos -o photos.leat", "pack a folder that has one folder per class"},
@@ -108,7 +108,7 @@ void cli_option_text(const leat__param *p, bool required, leat__buf *out)
     else if (p->def && p->def[0]) leat__buf_printf(out, " [%s]", p->def);
 }
 
-/* "leat pack [OPTIONS] SRC --output FILE" */
+/* Writes a usage line such as "leat pack [OPTIONS] SRC --output FILE". */
 static void usage_text(const cli_command *command, leat__buf *out)
 {
     leat__buf_printf(out, "leat %s [OPTIONS]", command->name);

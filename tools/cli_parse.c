@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parsing. The rules, all of them:
+ * Parses command lines. All rules:
  *
  *   --name VALUE, --name=VALUE, -n VALUE, -nVALUE      options with a value
  *   --flag, --no-flag, --flag=yes|no, -f, -fgn VALUE   flags; letters may be joined
  *   --                                                 everything after it is an argument
  *   -, -5, -.5                                         arguments: stdin by custom, numbers
  *
- * Options and arguments mix freely, the last of a repeated option wins. A word that starts
- * with '-' and is not a number is never taken as the value of the option before it:
- * `--output --json` is a forgotten value far more often than a file called --json.
+ * Options and arguments can be mixed; the last of a repeated option wins. A word that starts with '-' and
+ * is not a number is never taken as the value of the option before it: `--output --json` is a forgotten
+ * value far more often than a file called --json.
  */
 #include "cli_parse.h"
 
@@ -22,7 +22,7 @@
 
 #define NAME_MAX_ 64 /* longest option or choice that hints and messages handle */
 
-/* The first is left out for commands without JSON. */
+/* --json comes first: it is omitted for commands without JSON. */
 static const leat__param common[] = {
     CLI_FLAG("json", 0, "write JSON instead of text"),
     CLI_FLAG("quiet", 'q', "hide progress; print only results, errors and warnings"),
@@ -74,7 +74,7 @@ bool cli_listed(const char *list, const char *name)
     return false;
 }
 
-/* The nearest of the words, or the only one that starts with what was typed. */
+/* Returns the nearest of the words, or the only one that starts with `word`. */
 static const char *nearest_of(const char *word, const char *const *words, size_t n)
 {
     const char *starts = NULL;
@@ -101,7 +101,7 @@ const cli_command *cli_find(const cli_command *const *commands, const char *name
 
 const char *cli_twin(const char *name)
 {
-    /* of the loader and of training, where PyTorch's name is the usual one */
+    /* the loader's name and PyTorch's name */
     static const char *const twins[][2] = {{"batch", "batch-size"}};
     for (size_t i = 0; i < LEAT_COUNT(twins); i++)
         for (int k = 0; k < 2; k++)
@@ -144,7 +144,7 @@ static int start(cli_line *line, const cli_command *command, char **argv, leat_e
     return 0;
 }
 
-/* "unknown option --thread; did you mean --threads?" */
+/* Fails with a message such as "unknown option --thread; did you mean --threads?". */
 static int unknown_option(const cli_line *line, const char *name, leat_error *err)
 {
     const char *names[CLI_OPTIONS_MAX], *flags[CLI_OPTIONS_MAX];
@@ -181,7 +181,7 @@ static int set_value(cli_line *line, int index, const char *shown, const char *t
     return leat__param_parse(line->params[index], shown, text, &line->values[index], err);
 }
 
-/* The words of argv that are still to come. */
+/* The remaining words of argv. */
 typedef struct words {
     char **argv;
     int argc, next;
@@ -204,7 +204,7 @@ static int parse_long(cli_line *line, const char *word, words *w, leat_error *er
     const char *equals = strchr(word, '=');
     const size_t len = equals ? (size_t)(equals - word) : strlen(word);
     char shown[NAME_MAX_ + 2];
-    /* Longer than any option: cut, which makes it unknown and keeps the message short. */
+    /* A word longer than any option is truncated: it is unknown anyway, and the message stays short. */
     snprintf(shown, sizeof shown, "%.*s", (int)LEAT_MIN(len, sizeof shown - 1), word);
     const char *name = shown + 2;
 
@@ -230,7 +230,7 @@ static int parse_letters(cli_line *line, const char *word, words *w, leat_error 
         const char shown[3] = {'-', *letter, '\0'};
         const int index = find_letter(line, *letter);
         if (index < 0) {
-            /* -json: one dash too few */
+            /* one dash too few, as in -json */
             if (letter == word + 1 && cli_line_find(line, word + 1) >= 0)
                 return leat__fail(err, LEAT_EINVAL, "unknown option %s; did you mean -%s?", word, word);
             return leat__fail(err, LEAT_EINVAL, "unknown option %s", shown);

@@ -4,8 +4,8 @@
  *
  *     packing  ██████▌          38%  12.3k/32.0k images  2.1k/s  231 MB/s  ETA 9s  3 skipped
  *
- * Any thread may report; a report between two drawings costs one atomic load and a clock
- * read. What does not fit the width is left out, least wanted first, the bar itself last.
+ * Any thread may report; a report between two drawings costs one atomic load and a clock read. Parts that
+ * do not fit the width are dropped, the least important first, the bar itself last.
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -19,7 +19,7 @@
 #include "cli_frame.h"
 
 #define REDRAW_NS (100 * LEAT_NS_PER_MS)
-#define SMOOTH_S 3.0 /* memory of the moving averages */
+#define SMOOTH_S 3.0 /* time constant of the moving averages */
 #define BAR_MIN 8
 #define BAR_MAX 40
 
@@ -81,12 +81,12 @@ static size_t draw_bar(double share, int width, bool utf8, char *out, size_t siz
 
 void cli_progress_format(const cli_progress *p, int columns, bool utf8, char *out, size_t size)
 {
-    /* Shown in the order of the enum; dropped from the back of this list. */
+    /* shown in the order of the enum; dropped from the end of this list */
     static const piece wanted[] = {PIECE_PERCENT, PIECE_DONE,  PIECE_RATE,
                                    PIECE_ETA,     PIECE_BYTES, PIECE_SKIPPED};
     char text[PIECES][64];
     bool shown[PIECES] = {false};
-    int room = columns - 1 - (int)strlen(p->label); /* the last column makes terminals wrap */
+    int room = columns - 1 - (int)strlen(p->label); /* writing the last column makes terminals wrap */
     for (size_t i = 0; i < LEAT_COUNT(wanted); i++) {
         const piece which = wanted[i];
         piece_text(p, which, text[which], sizeof text[which]);
@@ -162,7 +162,7 @@ void cli_progress_at(cli_progress *p, uint64_t done, uint64_t bytes, uint64_t sk
     const uint64_t now = leat__clock_ns();
     if (now < atomic_load_explicit(&p->next_ns, memory_order_relaxed)) return;
     leat__mutex_lock(&p->c->lock);
-    /* Reports of several threads may arrive out of order: never go back. */
+    /* Reports of several threads may arrive out of order: never decrease. */
     p->done = LEAT_MAX(p->done, done);
     p->bytes = LEAT_MAX(p->bytes, bytes);
     p->skipped = LEAT_MAX(p->skipped, skipped);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Commands that need PyTorch or Ray are parsed here, against their tables, and run in Python. The process is
- * replaced (exec), so that its number, its signals and its exit code are the caller's own: launchers such
- * as torchrun and SLURM see one process.
+ * replaced (exec), so that its process id, its signals and its exit code are the caller's own: launchers
+ * such as torchrun and SLURM see one process.
  */
 #include "cli_python.h"
 
@@ -19,7 +19,8 @@
 
 #define NAME_MAX_BYTES 64
 
-/* Says what to install where the package, or what it needs, is missing. */
+/* A Python script that starts the command; it says what to install if the package or one of its needs
+ * is missing. */
 static const char start[] =
     "import importlib, signal, sys\n"
     "try:\n"
@@ -80,7 +81,8 @@ void cli_python_json(const cli *c, leat__buf *out)
     leat__json_end(&j);
 }
 
-/* The first argument or option that JSON cannot carry: its bytes would become another name. NULL: none. */
+/* Returns the first argument or option that is not UTF-8, or NULL: JSON would change its bytes to
+ * another name. */
 static const char *not_utf8(const cli *c)
 {
     size_t good;
@@ -119,7 +121,7 @@ int cli_python_run(cli *c, const char *module, const char *platform, const char 
                           (char *)module,
                           (char *)needs,
                           NULL};
-    /* while Python starts, Ctrl-C would print where it was: it waits until the module is imported */
+    /* block Ctrl-C until the module is imported: Python would print a traceback */
     sigset_t interrupt, before;
     sigemptyset(&interrupt);
     sigaddset(&interrupt, SIGINT);

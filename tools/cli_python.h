@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handing a parsed command line over to the Python package.
+ * Passes a parsed command line to the Python package.
  */
 #ifndef LEAT_TOOLS_CLI_PYTHON_H
 #define LEAT_TOOLS_CLI_PYTHON_H
 
 #include "cli.h"
 
-/* How a model runs over a pack: options of leat embed and leat tag. */
+/* Options of leat embed and leat tag: how a model runs over a pack. */
 #define CLI_MODEL_RUNNING                                                                                    \
     CLI_INT("batch-size", 'b', "256", 1, 1 << 20, "N", "images per step; part of the result's last bits"),   \
         CLI_CHOICE("accelerator", 0, "auto", "auto|cpu|cuda", "where the model runs"),                       \
@@ -17,7 +17,7 @@
         CLI_CHOICE("decode", 0, "auto", "auto|cpu|gpu", "where images are decoded"),                         \
         CLI_FLAG("resume", 0, "continue an interrupted run"), CLI_REPLACE
 
-/* What leat embed and leat tag take beside their model, say of a run, and print about it. */
+/* Shared by leat embed and leat tag: options besides their model, a paragraph of help, keys of the output. */
 #define CLI_MODEL_INPUT                                                                                      \
     CLI_INT("image-size", 0, "0", 0, 4096, "PIXELS", "side of the images; 0 = the model's"),                 \
         CLI_CHOICE("precision", 0, "32", "32|16-mixed|bf16-mixed", "number type that the model computes in")
@@ -31,18 +31,19 @@
         "limit", "what limited the rate, such as io or cpu"                                                  \
     }
 
-/* The given options and positionals as one JSON object: {"args": ["a.leat"], "batch_size": 64}. Names
- * have '_' for '-'. Options that the user did not give are left out. */
+/* Writes the given options and positionals as one JSON object: {"args": ["a.leat"], "batch_size":
+ * 64}. Names have '_' for '-'. Options that the user did not give are omitted. */
 void cli_python_json(const cli *c, leat__buf *out);
 
-/* Replaces this process by Python running `main(command, values)` of a module. Python is the one that leat
- * runs inside, else $LEAT_PYTHON, else python3. Returns only when it fails: an exit code. For messages:
- * `platform` is what the command runs on ("Ray"), `needs` what must be installed ("leat[ray]"). */
+/* Replaces this process by Python running `main(command, values)` of a module. Uses the Python that
+ * leat runs inside, else $LEAT_PYTHON, else python3. Returns an exit code, and only on failure. For
+ * messages: `platform` is what the command runs on ("Ray"), `needs` what must be installed
+ * ("leat[ray]"). */
 int cli_python_run(cli *c, const char *module, const char *platform, const char *needs);
-/* The same with leat._train.__main__, which needs PyTorch. */
+/* Does the same with leat._train.__main__, which needs PyTorch. */
 int cli_python(cli *c);
 
-/* `leat filter` and `leat dedup` with --on: checks its value and continues in Python. */
+/* Runs `leat filter` and `leat dedup` with --on: checks its value and continues in Python. */
 int cli_python_ray(cli *c);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stopping. The first SIGINT or SIGTERM asks: it sets a number that commands poll and wakes
- * the watcher, if a command has one. The second ends the process on the spot. SIGPIPE and
- * SIGXFSZ are ignored: a write that cannot be made fails and is handled where it was made.
+ * Stopping. The first SIGINT or SIGTERM is a request: it sets a number that commands poll and wakes the
+ * watcher, if a command has one. The second ends the process immediately. SIGPIPE and SIGXFSZ are ignored:
+ * a failing write is handled where it was made.
  *
- * The number, and the child that gets the signal, too, are the only state of the frame that belongs to
- * the process and not to a context, as signals do.
+ * The number, and the child that also gets the signal, are the only state of the frame that belongs to the
+ * process and not to a context, as signals do.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,9 +19,9 @@
 static atomic_int stopped;
 static atomic_int wake_fd = -1;
 static atomic_bool talk_on;
-static atomic_int child; /* a process number, 0 = none */
+static atomic_int child; /* process id, 0 = none */
 
-/* Passes a signal on to the child, once: a second one would end it on the spot. Async-signal-safe. */
+/* Passes a signal to the child, once: a second one would end it immediately. Async-signal-safe. */
 static void pass_on(int number)
 {
     const int process = atomic_exchange(&child, 0);
@@ -63,7 +63,7 @@ int cli_stopped(void)
 void cli_child(int process)
 {
     atomic_store(&child, process);
-    if (cli_stopped() != 0) pass_on(cli_stopped()); /* it came before */
+    if (cli_stopped() != 0) pass_on(cli_stopped()); /* the signal came before */
 }
 
 bool cli_interrupted(const cli *c)
@@ -71,7 +71,8 @@ bool cli_interrupted(const cli *c)
     return cli_stopped() != 0;
 }
 
-/* A signal that the parent chose to ignore (nohup, a shell's background job) stays ignored. */
+/* Installs the handler. A signal that the parent chose to ignore (nohup, a shell's background job)
+ * stays ignored. */
 static void catch (int number)
 {
     struct sigaction old, action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
@@ -85,7 +86,7 @@ void cli_signals_begin(bool talk)
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigemptyset(&ignore.sa_mask);
     sigaction(SIGPIPE, &ignore, NULL);
-    sigaction(SIGXFSZ, &ignore, NULL); /* a file over `ulimit -f` is an error of the write */
+    sigaction(SIGXFSZ, &ignore, NULL); /* writing a file beyond `ulimit -f` then fails as a write error */
     atomic_store(&talk_on, talk);
     catch (SIGINT);
     catch (SIGTERM);
@@ -115,7 +116,7 @@ void cli_watch_end(cli *c)
     watcher *w = c->watch;
     if (!w) return;
     atomic_store(&wake_fd, -1);
-    /* An 's' that is already in the pipe is read first: then `stop` ends before the join. */
+    /* An 's' already in the pipe is read first: `stop` then finishes before the join. */
     if (w->thread.running) {
         const ssize_t ignored = write(w->fds[1], "q", 1);
         (void)ignored;
@@ -146,7 +147,7 @@ int cli_on_interrupt(cli *c, void (*stop)(void *cookie), void *cookie, leat_erro
         return rc;
     }
     atomic_store(&wake_fd, w->fds[1]);
-    /* The signal may have come before anyone listened. */
+    /* the signal may have come before the watcher existed */
     if (cli_stopped()) {
         const ssize_t ignored = write(w->fds[1], "s", 1);
         (void)ignored;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A page as text for a terminal: sections, two columns, words wrapped at the width. Column
- * counting knows UTF-8 (one column for each character; the pages have no wide ones).
+ * A page as text for a terminal: sections, two columns, words wrapped at the width. Columns are counted in
+ * UTF-8 characters (the pages have no wide ones).
  */
 #include <ctype.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "cli_page.h"
 
 #define INDENT 2
-#define COLUMN_MAX 30 /* terms longer than this get a separate line */
+#define COLUMN_MAX 30 /* longer terms get a separate line */
 
 static size_t columns_of(const char *s, size_t len)
 {
@@ -24,8 +24,7 @@ static void spaces(leat__buf *out, size_t n)
     while (n-- > 0) leat__buf_putc(out, ' ');
 }
 
-/* Writes `len` bytes of words from column `at`, further lines start at `indent`. Ends without
- * a newline. */
+/* Writes `len` bytes of words from column `at` on; further lines start at `indent`. Adds no final newline. */
 static void wrap(cli_writer *w, const char *text, size_t len, size_t at, size_t indent)
 {
     const char *end = text + len;
@@ -107,7 +106,7 @@ static void text_example(cli_writer *w, const char *command, const char *text)
 
 static void text_item(cli_writer *w, const char *term, const char *text)
 {
-    /* The second column moves left on narrow screens. */
+    /* the second column moves left on narrow screens */
     const size_t column = LEAT_MIN((size_t)COLUMN_MAX, (size_t)w->width * 2 / 5);
     const size_t used = INDENT + columns_of(term, strlen(term));
     spaces(w->out, INDENT);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat --version`: what was built, with what, and what of it this CPU uses.
+ * `leat --version`: version, optional parts, and which instruction sets this CPU uses.
  */
 #include <string.h>
 
@@ -53,7 +53,7 @@ static const struct {
     {"fault", HAS_FAULT},
 };
 
-/* Whether files have this format: tiles and raw pixels exist only in packs. */
+/* True for formats of files; tiles and raw pixels exist only in packs. */
 static bool is_file_format(int id)
 {
     return leat__codec_facts_of((leat__codec_id)id)->suffixes[0] != '\0';

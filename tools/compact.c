@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat compact`: all generations of a pack as one, without deleted samples.
+ * `leat compact`: merges all generations of a pack into one, without deleted samples.
  */
 #include <leat/pack.h>
 

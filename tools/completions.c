@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat completions SHELL`: the script that a shell loads.
+ * `leat completions SHELL`: prints the script that a shell loads.
  */
 #include "base/str.h"
 #include "cli_frame.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat decontaminate`: remove what a corpus shares with evaluation sets.
+ * `leat decontaminate`: removes text that a corpus shares with evaluation sets.
  */
 #include <leat/text.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat dedup`: remove duplicate documents from JSONL files. Images: dedup_images.c.
+ * `leat dedup`: removes duplicate documents from JSONL files. Images: dedup_images.c.
  */
 #include <leat/text.h>
 

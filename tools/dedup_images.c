@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat dedup images`: find equal and similar images. Its options are in the table of
- * dedup.c.
+ * `leat dedup images`: finds equal and similar images. Its options are in the table of dedup.c.
  */
 #include "dedup_images.h"
 

@@ -7,9 +7,9 @@
 
 #include "cli.h"
 
-/* CLI_USAGE, with a message, when an option of another kind is given. */
+/* Returns CLI_USAGE, after a message, when an option of another kind is given. */
 int dedup_kind_check(cli *c);
-/* Runs it; the exit code. */
+/* Runs the command and returns the exit code. */
 int dedup_images(cli *c, const char *const *inputs, uint32_t count);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat dedup semantic`: find rows with similar vectors. Its options are in the table of
- * dedup.c.
+ * `leat dedup semantic`: finds rows with similar vectors. Its options are in the table of dedup.c.
  */
 #include "dedup_semantic.h"
 

@@ -7,7 +7,7 @@
 
 #include "cli.h"
 
-/* Runs it on the argument after KIND; the exit code. */
+/* Runs the command on the argument after KIND and returns the exit code. */
 int dedup_semantic(cli *c, uint32_t inputs);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat delete`: leaves samples out of a pack, as a new generation.
+ * `leat delete`: deletes samples from a pack, as a new generation.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "cli.h"
 #include "io/file.h"
 
-#define KEYS_MAX ((size_t)1 << 32) /* bytes of a list */
+#define KEYS_MAX ((size_t)1 << 32) /* largest list, in bytes */
 
 static const leat__param options[] = {
     CLI_PATH("keys", 0, NULL, "FILE", "delete these keys, one per line"),
@@ -24,7 +24,7 @@ static const leat__param options[] = {
 typedef struct deletion {
     leat_packer *packer;
     uint64_t samples, missing;
-    char first[200]; /* missing key */
+    char first[200]; /* first missing key */
 } deletion;
 
 static int drop(deletion *d, const char *key, size_t size, leat_error *err)

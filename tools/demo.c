@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat demo: run every step on generated data. Pictures are made by a flow of the engine
- * (number -> drawing -> JPEG -> file); after that every step is the command a user would type,
- * shown and run as a separate process.
+ * leat demo: runs every step on generated data. Pictures are made by a flow of the engine (number ->
+ * drawing -> JPEG -> file). After that every step is the command a user would type, shown and run as a
+ * separate process.
  */
 #include <errno.h>
 #include <math.h>
@@ -51,7 +51,7 @@ typedef struct maker {
     cli_progress bar;
 } maker;
 
-/* Value noise on a grid of `cell` pixels, smooth between its points. */
+/* Returns value noise on an integer grid, smooth between its points. */
 static float noise(uint32_t seed, float x, float y)
 {
     int ix = (int)floorf(x), iy = (int)floorf(y);
@@ -67,8 +67,8 @@ static float noise(uint32_t seed, float x, float y)
     return top + (low - top) * fy;
 }
 
-/* Something like a photograph: light from one side, textures of several scales, a few things
- * with edges, and grain. The class decides its colours. */
+/* Draws something like a photograph: light from one side, textures of several scales, a few objects
+ * with edges, and grain. The class determines its colours. */
 static void draw(uint64_t number, uint64_t class, leat__planes *image)
 {
     leat__rng r;
@@ -191,7 +191,7 @@ out:
 
 /* ---- what is there ------------------------------------------------------------------------ */
 
-/* "class-000", or "000000.jpg": the names that a demo gives. */
+/* True for the names that a demo gives: "class-000", or "000000.jpg". */
 static bool is_name(const char *name, const char *begin, const char *end)
 {
     if (!leat__str_starts(name, begin)) return false;
@@ -223,7 +223,7 @@ static int check_folder(const char *path, bool classes, leat_error *err)
     return rc;
 }
 
-/* Before anything is drawn: the demo writes to no folder of a user, and replaces nothing. */
+/* Called before anything is drawn: the demo never writes to a user's folder and replaces nothing. */
 static int check_dir(const char *dir, leat_error *err)
 {
     static const char *const made[] = {"photos.leat", "photos-keep.leat", "exported", "report.html"};
@@ -241,7 +241,8 @@ static int check_dir(const char *dir, leat_error *err)
 
 /* ---- commands ----------------------------------------------------------------------------- */
 
-/* The words of a step, each ended by a NUL, "%" replaced by the folder; and the line as a user types it. */
+/* The words of a step, each ended by a NUL, with "%" replaced by the folder; and the line as a user
+ * types it. */
 typedef struct step_words {
     leat__buf words, line;
     size_t count;
@@ -273,8 +274,9 @@ static void drop_words(step_words *s)
     leat__buf_reset(&s->line);
 }
 
-/* Starts a command in a separate process group: a signal that a terminal sends to the whole group reaches it
- * once, through cli_child. It may write to the terminal all the same (SIGTTOU). */
+/* Starts a command in a separate process group, so that a signal sent to the whole group of the
+ * terminal reaches it only once, through cli_child. SIGTTOU is blocked so that it may still write to the
+ * terminal. */
 static int start(pid_t *child, const char *program, char **argv)
 {
     posix_spawnattr_t attr;
@@ -291,13 +293,13 @@ static int start(pid_t *child, const char *program, char **argv)
     return rc;
 }
 
-/* Waits for the child, which gets signals of this process meanwhile. */
+/* Waits for the child, which meanwhile gets the signals of this process. */
 static int wait_for(pid_t child, int *status)
 {
     siginfo_t ended;
     int rc;
     cli_child(child);
-    do rc = waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT); /* its number stays taken */
+    do rc = waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT); /* keeps its process id reserved */
     while (rc < 0 && errno == EINTR);
     cli_child(0);
     do rc = waitpid(child, status, 0);
@@ -305,7 +307,7 @@ static int wait_for(pid_t child, int *status)
     return rc < 0 ? errno : 0;
 }
 
-/* Runs leat again with these words; waits for it. */
+/* Runs leat with these words and waits for it. */
 static int run_words(cli *c, const char *title, const step_words *s, int *status, leat_error *err)
 {
     static const char *const this_program[] = {"leat", NULL};
@@ -326,7 +328,7 @@ static int run_words(cli *c, const char *title, const step_words *s, int *status
     return rc == 0 ? 0 : leat__fail_errno(err, rc, "waiting for %s", argv[0]);
 }
 
-/* After a signal: a step that was stopped keeps what it has written for its --resume, which no demo uses. */
+/* Removes unfinished packs after a signal. A stopped step keeps them for --resume, which no demo uses. */
 static void remove_unfinished(cli *c, const char *dir)
 {
     static const char *const names[] = {"photos.leat.partial", "photos.leat.journal",
@@ -342,7 +344,7 @@ static void remove_unfinished(cli *c, const char *dir)
 
 static const struct step {
     const char *title, *line;
-    bool finding; /* exit 1 is an answer, not a failure */
+    bool finding; /* exit code 1 is a result, not a failure */
 } steps[] = {
     {"what this machine gives us", "machine", false},
     {"one file from all pictures, in tiles that decode fast; every picture is checked",
@@ -360,7 +362,7 @@ static const struct step {
      "doctor %/photos.leat --step-ms 20 --batch 64 --seconds 6 --report %/report.html", true},
 };
 
-/* Runs a step; CLI_OK unless it failed. */
+/* Runs a step; returns CLI_OK unless it failed. */
 static int run_step(cli *c, const struct step *step, const char *dir)
 {
     leat_error err = {0};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat doctor: finds the bottleneck of a run, its cost, and remedies. Measures on the
- * user's own pack, with a pretended trainer of a given step time; or judges the facts of a run
- * that some loader wrote (--attach).
+ * leat doctor: finds the bottleneck of a run, its cost, and remedies. Measures on the user's own pack with
+ * a simulated trainer of a given step time, or judges the facts of a run that a loader wrote (--attach).
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,9 +24,9 @@
 #include "probe/trace.h"
 
 #define RUN_MAX ((size_t)64 << 20)
-#define RUN_BEGIN "{\"run\":" /* of a run file */
+#define RUN_BEGIN "{\"run\":" /* first bytes of a run file */
 #define FRAMES 2048
-#define CEILING_TIMES 2.0 /* of --seconds, and this many seconds: an answer comes by then */
+#define CEILING_TIMES 2.0 /* an answer comes within this many times --seconds, plus CEILING_MORE seconds */
 #define CEILING_MORE 4.5
 #define STOP_NS (LEAT_NS_PER_S * 7 / 10) /* time to end in order after a signal */
 
@@ -47,10 +46,10 @@ static const leat__param options[] = {
 typedef struct job {
     cli *c;
     load_flags flags;
-    const char *record; /* the file that a run wrote or writes; NULL = measure a pack */
+    const char *record; /* the run file, finished or in progress; NULL = measure a pack */
     cli_progress bar;
     leat_doctor_diagnosis d;
-    /* the loader that is running now, and the frames of the first one: the one with the trainer */
+    /* The loader that is running, and the frames of the first loader: the one with the trainer. */
     leat_doctor_watch *watch;
     leat_doctor_server *server;
     live_view view;
@@ -58,18 +57,18 @@ typedef struct job {
     size_t frame_count;
     uint32_t watches;
     int serve_rc;
-    bool stopped; /* by a signal, with a verdict on what was measured until then */
+    bool stopped; /* by a signal; the verdict covers what was measured until then */
     leat_error serve_err;
-    /* the thread that measures */
+    /* The measuring thread. */
     leat__thread thread;
-    leat__mutex lock; /* guards the rest, and all output while it measures */
+    leat__mutex lock; /* guards the fields below, and all output while it measures */
     leat__cond changed;
     const leat_loader_opts *loader;
-    leat_doctor_facts facts, so_far; /* of the thread; a copy that the command may use */
+    leat_doctor_facts facts, so_far; /* `facts` belongs to the thread; `so_far` is a copy for the command */
     leat_error err;
     int rc;
     bool done;
-    bool abandoned; /* it waits for a read that takes too long: the process ends without it */
+    bool abandoned; /* the thread is stuck in a slow read: the process ends without it */
 } job;
 
 /* ---- Output ---- */
@@ -102,7 +101,7 @@ static int show(job *j, leat_error *err)
     if (rc == 0 && c->json) {
         rc = cli_json(c, &out) == CLI_OK ? 0 : LEAT_EIO;
     } else if (rc == 0) {
-        /* the sentence stands out, the rest is plain */
+        /* highlight the first sentence */
         size_t first = strcspn(leat__buf_str(&out), "\n");
         cli_out(c, "%s%s%.*s%s%s", cli_styled(c, CLI_BOLD), cli_styled(c, style_of(j->d.grade)), (int)first,
                 leat__buf_str(&out), cli_styled(c, CLI_PLAIN), leat__buf_str(&out) + first);
@@ -113,7 +112,7 @@ static int show(job *j, leat_error *err)
 
 /* ---- Measuring ---- */
 
-/* A loader begins or ends: the page belongs to its watch. */
+/* Called when a loader starts or ends: the page shows its watch. */
 static void change_watch(job *j, leat_doctor_watch *watch)
 {
     leat_doctor_server_close(&j->server);
@@ -165,8 +164,8 @@ static void measure(void *arg)
     leat__mutex_unlock(&j->lock);
 }
 
-/* Waits for the measurements. Reads in flight cannot be stopped: when they take longer than the
- * ceiling, or than a user waits after Ctrl-C, continues without them. Locked. */
+/* Waits for the measurements. Reads in flight cannot be cancelled. When they take longer than the
+ * ceiling, or than a user waits after Ctrl-C, it continues without them. Call it with the lock held. */
 static void wait_for_facts(job *j)
 {
     double most = CEILING_TIMES * cli_float(j->c, "seconds") + CEILING_MORE;
@@ -183,10 +182,10 @@ static void wait_for_facts(job *j)
     j->abandoned = !j->done;
 }
 
-/* The result of the measurements, or of those that were made in time. Locked. */
+/* Returns the result of the measurements, or of those made in time. Call it with the lock held. */
 static int result(job *j, leat_error *err)
 {
-    /* a run without a batch shows where it waited; one that was stopped early shows nothing yet */
+    /* a run without a batch still shows where it waited; one stopped early shows nothing yet */
     bool some = j->so_far.samples_per_s > 0 || (!cli_interrupted(j->c) && j->so_far.decode_ready >= 0);
     if (j->serve_rc != 0) *err = j->serve_err;
     else if (j->done) *err = j->err;
@@ -234,7 +233,7 @@ static int read_stdin(char **text, size_t *len, leat_error *err)
                          : 0;
 }
 
-/* A run file, or facts as one JSON object in any form. */
+/* Reads facts from a run file, or from one JSON object in any form. */
 static int facts_of(const char *text, size_t len, leat_doctor_diagnosis *d, leat_error *err)
 {
     leat_doctor_run *run = NULL;
@@ -363,13 +362,13 @@ static int run(cli *c)
         return cli_usage(c, "--verify needs a pack: a run that is over cannot be run again");
     const char *unused = j.record != NULL ? doctor_past_given(c, true) : NULL;
     if (unused != NULL) return cli_usage(c, "--%s has no effect on a run that is over", unused);
-    if (cli_typed(c, "epochs")) /* a --config of leat load may have it */
+    if (cli_typed(c, "epochs")) /* a --config file of leat load may have it */
         return cli_usage(c, "--epochs has no effect: leat doctor measures for --seconds");
     if (pack) rc = load_flags_read(&j.flags, c, &err);
     if (rc == 0 && pack) rc = load_flags_keys(&j.flags, c, &err);
     if (rc == 0) rc = work(&j, &err);
     int code = rc != 0 ? cli_fail(c, &err) : j.d.grade >= LEAT_GRADE_WARNING ? CLI_FINDING : CLI_OK;
-    if (j.abandoned) _exit(cli_end(c, code)); /* its thread still uses the flags */
+    if (j.abandoned) _exit(cli_end(c, code)); /* the thread still uses the flags */
     if (pack) load_flags_reset(&j.flags);
     return code;
 }

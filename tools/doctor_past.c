@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat doctor DIR: the verdict on a run that is over, from the file that it wrote.
+ * leat doctor DIR: the verdict on a finished run, from the file that it wrote.
  */
 #include "doctor_past.h"
 
@@ -17,7 +17,7 @@
 
 #define REPORT_MAX (64u << 20)
 
-/* Files by which a run is known. The report of leat train is its loader's record. */
+/* Files by which a run is recognised. The report of leat train is its loader's run file. */
 static const struct {
     const char *name;
     past_kind kind;

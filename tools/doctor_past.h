@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat doctor on the output folder of a run that is over: of leat filter, leat dedup or leat decontaminate,
- * of leat curate, or of leat train.
+ * leat doctor on the output folder of a finished run of leat filter, leat dedup or leat decontaminate, of
+ * leat curate, or of leat train.
  */
 #ifndef LEAT_TOOLS_DOCTOR_PAST_H
 #define LEAT_TOOLS_DOCTOR_PAST_H
@@ -12,10 +12,10 @@ typedef enum past_kind {
     PAST_NONE,
     PAST_TEXT,   /* report.json */
     PAST_CURATE, /* run.json */
-    PAST_RECORD  /* run.jsonl, which a loader wrote: as --attach */
+    PAST_RECORD  /* run.jsonl, written by a loader: handled like --attach */
 } past_kind;
 
-/* What the path is: the folder of such a run, or its file. `file` (4096 bytes) is then that file. */
+/* Returns what the path is: the folder of such a run, or its file. Sets `file` (4096 bytes) to that file. */
 past_kind doctor_past_find(const char *path, char *file);
 /* Returns the name of a given option that has no effect on a finished run, or NULL. `record`: the run is a
  * PAST_RECORD. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat export`: the files of a pack, back under their paths.
+ * `leat export`: extracts the files of a pack to their original paths.
  */
 #include <leat/ingest.h>
 
@@ -114,7 +114,7 @@ static int run(cli *c)
     if (rc == 0) return CLI_OK;
     int exit_code = cli_fail(c, &err);
     if (rc == LEAT_EEXIST && !o.replace) cli_say(c, "--force replaces files that were there before this run");
-    return exit_code == CLI_USAGE ? CLI_DATA : exit_code; /* usage: nothing was done */
+    return exit_code == CLI_USAGE ? CLI_DATA : exit_code; /* CLI_USAGE would mean that nothing was done */
 }
 
 const cli_command cli_cmd_export = {

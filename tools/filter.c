@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat filter`: keep the documents of JSONL files that pass named rules.
+ * `leat filter`: keeps the documents of JSONL files that pass named rules.
  */
 #include <leat/text.h>
 
@@ -66,7 +66,7 @@ static void on_explained(void *cookie, const char *json)
     leat__buf_puts(&w->explained, json);
 }
 
-/* One document of --look: as a line of JSON, or to be read. */
+/* Prints one document of --look, as a line of JSON or as text. */
 static void on_looked(void *cookie, const leat_filter_seen *d)
 {
     watch *w = cookie;
@@ -150,14 +150,14 @@ static void print_text(cli *c, const leat_filter_stats *st, bool score_only)
     }
 }
 
-/* Texts come from anywhere: a terminal must not see their control characters. */
+/* Prints the texts. They are untrusted: control characters must not reach a terminal. */
 static void print_seen(cli *c, leat__buf *seen)
 {
     for (size_t i = 0; i < seen->len; i++) {
         unsigned char b = (unsigned char)seen->data[i];
-        unsigned char next = (unsigned char)seen->data[i + 1]; /* a NUL after the last */
+        unsigned char next = (unsigned char)seen->data[i + 1]; /* a NUL follows the last byte */
         if ((b < ' ' && b != '\n' && b != '\t') || b == 127) seen->data[i] = ' ';
-        /* U+0080 to U+009F: terminals read them as escape sequences, too */
+        /* U+0080 to U+009F: terminals also read them as escape sequences */
         if (b == 0xc2 && next >= 0x80 && next < 0xa0) seen->data[i] = seen->data[i + 1] = ' ';
     }
     cli_out(c, "%s", leat__buf_str(seen));

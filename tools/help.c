@@ -35,7 +35,7 @@ static int show_man(cli *c, const cli_command *command)
     return exit_code;
 }
 
-/* `leat help ops`, `leat help OP`; false when the name is none of these. */
+/* Shows `leat help ops` or `leat help OP`; returns false for other names. */
 static bool show_ops(cli *c, const char *name, int *exit_code)
 {
     leat__buf page;

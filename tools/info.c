@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat info`: what is in a pack. Reads the index only.
+ * `leat info`: shows the content of a pack. Reads only the index.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,8 +18,8 @@
 #include "pack/kind.h"
 
 #define CHUNK 4096
-#define NAMES_SHOWN 10 /* classes that are named in the text */
-#define NAME_BYTES 48  /* longer names are cut */
+#define NAMES_SHOWN 10 /* classes named in the text */
+#define NAME_BYTES 48  /* longer names are truncated */
 #define NAMES_BYTES 1024
 
 typedef struct facts {
@@ -27,12 +27,12 @@ typedef struct facts {
     leat_pack_info info;
     uint64_t codec[LEAT__CODEC_COUNT];
     uint64_t images, image_bytes, pixels, cost_us, resized, unchecked, absent, changed;
-    uint64_t indexed, entries_bytes; /* JPEGs with entry points; what those take */
+    uint64_t indexed, entries_bytes; /* JPEGs with entry points; bytes of these entry points */
     char created_with[64];
     json_t *provenance;
 } facts;
 
-/* Where the space of a payload in its sample ends: at the next payload, or with the sample. */
+/* Finds where the space of a payload in its sample ends: at the next payload, or at the end of the sample. */
 static int end_of_room(facts *f, uint64_t sample, const leat_pack_cell *of, uint64_t *end, leat_error *err)
 {
     leat_pack_row row;
@@ -90,7 +90,7 @@ static int gather(facts *f, const char *path, leat_error *err)
     return 0;
 }
 
-/* Images by mode: kept files of any format, tiled, raw. */
+/* Returns the number of images stored as files of any format, neither tiled nor raw. */
 static uint64_t kept(const facts *f)
 {
     uint64_t n = 0;
@@ -107,7 +107,8 @@ static uint64_t class_count(facts *f, uint32_t field)
     return n;
 }
 
-/* Pixels of an image field; 0: 8-bit images of 1, 3 or 4 channels, or no image field. */
+/* Returns the kind of pixels of an image field; 0: 8-bit images of 1, 3 or 4 channels, or not an
+ * image field. */
 static leat__image_kind kind_of(facts *f, uint32_t field)
 {
     leat__image_kind kind = 0;
@@ -200,7 +201,7 @@ static int print_json(cli *c, facts *f)
     return cli_object_end(c, &page);
 }
 
-/* The number of classes, and the first names. */
+/* Prints the number of classes and the first names. */
 static void print_classes(cli *c, facts *f, uint32_t field)
 {
     const char *const *names;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A loader under watch, for commands.
+ * Observes a loader for commands: see live.h.
  */
 #include "live.h"
 
@@ -55,8 +55,8 @@ static uint32_t rows_of(int fd)
     return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
 }
 
-/* Moves up over the lines of the last drawing and writes the new ones over them; never more than
- * the terminal has, or moving up would miss the first. */
+/* Moves up over the lines of the last drawing and overwrites them. Draws at most as many lines as the
+ * terminal has; otherwise moving up would miss the first. */
 static void redraw(live_view *v, cli *c, int fd, const char *text, const leat_doctor_diagnosis *d)
 {
     const char *colour = d->grade == LEAT_GRADE_CRITICAL  ? "\033[31m"
@@ -78,7 +78,7 @@ static void redraw(live_view *v, cli *c, int fd, const char *text, const leat_do
         leat__buf_puts(&out, verdict ? "\033[0m\033[K\n" : "\033[K\n");
         line += len + (line[len] == '\n');
     }
-    leat__buf_puts(&out, "\033[J"); /* what an earlier, longer drawing left */
+    leat__buf_puts(&out, "\033[J"); /* erase the rest of an earlier, longer drawing */
     if (leat__buf_status(&out) == 0) {
         ssize_t written = write(fd, out.data, out.len);
         (void)written; /* a view that cannot be drawn does not stop the run */
@@ -117,7 +117,7 @@ static bool on_screen(cli *c)
     return drawn;
 }
 
-/* What is printed from now on goes below the last drawing. */
+/* Keeps the last drawing on the screen; later text goes below it. */
 static void leave_on_screen(cli *c)
 {
     leat__mutex_lock(&c->lock);
@@ -127,7 +127,7 @@ static void leave_on_screen(cli *c)
 
 void live_show(live_view *v, cli *c, leat_doctor_watch *watch)
 {
-    static leat_doctor_diagnosis d; /* large; the main thread's */
+    static leat_doctor_diagnosis d; /* static: large, and used only by the main thread */
     leat_doctor_frame frames[64];
 
     if (!c->tty_err || c->quiet || (leat__clock_ns() < v->next_ns && on_screen(c))) return;
@@ -176,7 +176,7 @@ int live_trace_write(cli *c, const char *path, leat_error *err)
 
 /* ---- A loader under watch ---- */
 
-/* The same file, also by another name; or the same name of a file that does not exist yet. */
+/* True for the same file, also under another name, or for the same name of a file that does not exist yet. */
 static bool is_same(const char *a, const char *b)
 {
     struct stat x, y;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat load: runs a loader and says how fast it was, and what came out (--digest). The digest
- * folds a hash of every row in order, so it depends neither on the size of batches nor on where
- * a run was stopped and resumed.
+ * leat load: runs a loader and reports its speed and a digest of the samples (--digest). The digest combines
+ * a hash of every row in order, so it depends neither on the batch size nor on where a run was stopped and
+ * resumed.
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -41,11 +41,11 @@ typedef struct job {
     bool digest_on;
     uint64_t digest;
     cli_progress bar;
-    /* the epoch */
+    /* The current epoch. */
     uint64_t epoch, samples, rows, bytes;
     uint64_t begin_ns, cpu_begin_ns, first_ns;
-    uint64_t bad;             /* samples, of all epochs */
-    uint64_t run_ns, decided; /* when the run began; decisions of the controller told so far */
+    uint64_t bad;             /* bad samples in all epochs */
+    uint64_t run_ns, decided; /* start of the run; decisions of the controller reported so far */
 } job;
 
 /* ---- --state and --resume ----------------------------------------------------------------- */
@@ -116,7 +116,7 @@ static void fold_digest(job *j, const leat_batch *b, uint32_t rows)
     }
 }
 
-/* What the controller changed since the last epoch's line. */
+/* Reports the changes of the controller since the last epoch's line. */
 static void put_decisions(job *j, leat__json *w)
 {
     leat_decision d[16];
@@ -156,7 +156,7 @@ static void put_device(const job *j, leat__json *w, const leat_loader_stats *s)
     leat__json_ku64(w, "device_cached_bytes", s->device_cached_bytes);
 }
 
-/* What came over the network, and what that costs where prices are known. */
+/* Reports the network traffic, and its cost where prices are known. */
 static void print_traffic(job *j, const leat_loader_stats *s)
 {
     char bytes[24], each[24];
@@ -252,7 +252,7 @@ static void print_epoch(job *j)
     print_traffic(j, &s);
 }
 
-/* Delivers batches until the epoch, the sample limit or the user ends it. */
+/* Delivers batches until the epoch or the sample limit ends, or the user stops it. */
 static int run_epoch(job *j, bool *stopped, leat_error *err)
 {
     leat_batch *b = NULL;
@@ -318,7 +318,7 @@ static int run_job(job *j, leat_error *err)
     return rc;
 }
 
-/* A pack without images is loaded as it is, unless a flag asks for images. */
+/* Removes the default ops for a pack without images, unless a flag requests images. */
 static int drop_default_ops(job *j, leat_error *err)
 {
     static const char *const asks[] = {"ops", "size", "crop", "flip", "dtype", "layout", "like"};
@@ -343,7 +343,7 @@ static int run(cli *c)
     leat_error err = {0};
     int rc = load_flags_read(&j.flags, c, &err);
 
-    if (rc == 0) /* now, not after hours */
+    if (rc == 0) /* fail now, not after hours */
         rc = live_check_outputs(c, written, LEAT_COUNT(written), others, LEAT_COUNT(others), &err);
     if (rc == 0) rc = load_flags_keys(&j.flags, c, &err);
     if (rc == 0) rc = load_mix_read(&j.mix, &j.flags, c, &err);

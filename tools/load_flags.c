@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From flags and --config to the options of a loader.
+ * Turns flags and --config into the options of a loader.
  */
 #include "load_flags.h"
 
@@ -102,7 +102,7 @@ void load_ops_write(leat__buf *out, int crop, int side, double flip, const char 
         leat__buf_printf(out, "RandomResizedCrop(%d, like=%s)", side, like);
         if (flip > 0) leat__buf_printf(out, "; RandomHorizontalFlip(%.17g)", flip);
         break;
-    case 1: /* the usual evaluation: 256 for 224, and in proportion */
+    case 1: /* the usual evaluation: resize to 256 for a crop of 224, in proportion */
         leat__buf_printf(out, "Resize(%d, like=%s); CenterCrop(%d)", (side * 256 + 112) / 224, like, side);
         break;
     default: leat__buf_printf(out, "Resize((%d, %d), like=%s)", side, side, like);
@@ -151,7 +151,7 @@ int load_open_packs(leat_pack **pack, cli *c, leat_error *err)
     return rc;
 }
 
-/* One key per line, quoted or not; an empty last line is fine. */
+/* Reads one key per line, quoted or not; the last line may be empty. */
 static int read_keys(load_flags *f, cli *c, const char *path, leat_error *err)
 {
     leat_pack *pack = NULL;
@@ -215,8 +215,8 @@ static int set_cache(leat_loader_opts *o, const char *text, leat_error *err)
     return 0;
 }
 
-/* A number that only quasi_random uses; 0 = the default. What a file says for the order it names does not
- * count when the command line names another order. */
+/* Returns a number that only quasi_random uses; 0 = the default. A number from the --config file is
+ * ignored when the command line chooses another order. */
 static uint32_t of_quasi(cli *c, const leat_loader_opts *o, const char *name)
 {
     bool counts = o->order == LEAT_ORDER_QUASI || cli_typed(c, name) || !cli_typed(c, "order");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Flags of several packs in one loader: how they are mixed.
+ * Flags for several packs in one loader: how they are mixed.
  */
 #include "load_mix.h"
 
@@ -26,7 +26,7 @@ const leat__param cli_mix_options[] = {
     CLI_END,
 };
 
-/* The next of numbers with commas between; *text moves past it. */
+/* Parses the next of the numbers separated by commas and moves *text past it. */
 static int next_number(const char *flag, const char **text, double *out, leat_error *err)
 {
     char *end;
@@ -82,7 +82,7 @@ static int read_chosen(load_mix *m, const char *text, leat_error *err)
     return *text == '\0' ? 0 : too_few("choose", m, err);
 }
 
-/* FIELD=NUMBER,... */
+/* Parses FIELD=NUMBER,... pairs. */
 static int read_defaults(load_mix *m, const char *text, leat_error *err)
 {
     m->text = leat__strdup(LEAT__MEM_MISC, text);

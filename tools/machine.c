@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat machine`: what this process may use, as leat sees it.
+ * `leat machine`: shows the resources that this process may use, as leat sees them.
  */
 #include <stdio.h>
 
@@ -123,7 +123,7 @@ static void show_disk(cli *c, const char *path, const leat_disk *d)
 
 /* ---- JSON ---- */
 
-/* -1 is unknown, which JSON says with null. */
+/* Writes a flag; -1 (unknown) becomes null. */
 static void put_known(leat__json *j, const char *key, int32_t yes)
 {
     leat__json_key(j, key);
@@ -181,7 +181,7 @@ static int show(cli *c, const leat_machine *m, const leat_disk *disks)
     return CLI_OK;
 }
 
-/* Everything is read before anything is printed: no half page in front of an error. */
+/* Everything is read before anything is printed, so that no partial page precedes an error. */
 static int run(cli *c)
 {
     leat_machine m;

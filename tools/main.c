@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command `leat`: the list of subcommands and the way in. The list is the word list of
+ * The command `leat`: the list of subcommands and main(). The list comes from the words in
  * tools/meson.build.
  */
 #include "cli_frame.h"

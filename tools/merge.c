@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat merge`: several packs as one, without decoding or encoding their samples.
+ * `leat merge`: merges several packs into one, without decoding or encoding their samples.
  */
 #include <leat/ingest.h>
 

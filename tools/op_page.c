@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pages on augmentations: see op_page.h.
+ * Help pages about augmentations: see op_page.h.
  */
 #include "op_page.h"
 
@@ -28,7 +28,7 @@ static const struct {
     {LEAT_OP_ROLE, "Roles of fields that follow an image: for --follow, not for --ops"},
 };
 
-/* "RandomResizedCrop(size, scale=(0.08, 1), …)" */
+/* Writes a call such as "RandomResizedCrop(size, scale=(0.08, 1), …)". */
 static void put_call(leat__buf *out, uint32_t op, const leat_op_info *info)
 {
     leat__buf_printf(out, "%s(", info->name);

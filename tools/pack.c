@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat pack`: folders, tar shards, manifests and packs into one pack.
+ * `leat pack`: packs folders, tar shards, manifests and packs into one pack.
  */
 #include <leat/ingest.h>
 

@@ -27,11 +27,11 @@ int cli_packing_run(cli *c, leat_ingest_opts *o, const leat_check_opts *check, c
     cli_progress_begin(&bar, c, doing, "samples", 0);
     int rc = check ? leat_ingest_checked(o, check, st, found, err) : leat_ingest(o, st, err);
     cli_progress_end(&bar);
-    o->sources = NULL; /* lay here */
+    o->sources = NULL; /* it pointed to a local array */
     return rc;
 }
 
-/* Whether an interrupted run has left something to resume. That of an upload is elsewhere: it may have. */
+/* True when an interrupted run may have left something to resume. For an upload that is not checked. */
 static bool may_resume(const char *output)
 {
     leat__buf journal;
@@ -48,7 +48,7 @@ static bool may_resume(const char *output)
 int cli_packing_fail(cli *c, const leat_ingest_opts *o, const leat_ingest_stats *st, const leat_error *err)
 {
     int code = cli_fail(c, err);
-    /* equal keys of a merge are LEAT_EEXIST, too, found before anything is written: no option helps there */
+    /* equal keys of a merge are also LEAT_EEXIST, found before anything is written: no option helps */
     if (err->code == LEAT_EEXIST && o->merge && !leat__str_starts(err->message, o->output)) return code;
     if (err->code == LEAT_EEXIST && st->samples > 0 && leat__path_remote(o->output))
         cli_say(c, "--force --resume uploads it and replaces what is there");

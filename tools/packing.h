@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `leat pack`, `leat append` and `leat merge` share: sources from the command line, a progress bar,
- * and the messages about samples that were left out.
+ * Shared by `leat pack`, `leat append` and `leat merge`: sources from the command line, a progress bar, and
+ * the messages about skipped samples.
  */
 #ifndef LEAT_TOOLS_PACKING_H
 #define LEAT_TOOLS_PACKING_H
@@ -11,15 +11,15 @@
 
 #include "cli.h"
 
-/* Packs the arguments of the command as `o` says. `doing` is the word before the bar. */
-/* `check`, which may be NULL: also checks the images; what was found goes to `found`. */
+/* Packs the arguments of the command with the options `o`. `doing` is the label of the progress bar. */
+/* With `check` (may be NULL) it also checks the images and stores the results in `found`. */
 int cli_packing_run(cli *c, leat_ingest_opts *o, const leat_check_opts *check, const char *doing,
                     leat_ingest_stats *st, leat_check_stats *found, leat_error *err);
-/* Prints the issues that leat check found, with two examples each. limits: the user gave some. */
+/* Prints the issues found by leat check, with two examples each. limits: the user set some. */
 void cli_check_issues(cli *c, const char *output, const leat_check_stats *st, bool limits);
-/* Says why packing failed, and which option helps: --resume or --force. The command's exit code. */
+/* Prints why packing failed and which option helps: --resume or --force. Returns the exit code. */
 int cli_packing_fail(cli *c, const leat_ingest_opts *o, const leat_ingest_stats *st, const leat_error *err);
-/* Warns of samples that were left out; the command's exit code. */
+/* Warns about skipped samples; returns the exit code. */
 int cli_packing_end(cli *c, const leat_ingest_opts *o, const leat_ingest_stats *st);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat plan`: memory, workers, machines and hours before anything runs. Gathers facts (flags
- * first, then this machine), asks the library, prints.
+ * `leat plan`: predicts memory, workers, machines and hours before anything runs. Gathers facts (flags first,
+ * then this machine), calls the library, and prints the plan.
  */
 #include <math.h>
 #include <stdio.h>
@@ -26,8 +26,8 @@
 #include "plan_modes.h"
 
 #define SAMPLES_MAX 1e14
-/* Seconds without a byte that end an attempt, and attempts, unless the environment says otherwise: a plan of
- * a server that never answers fails within some 30 seconds. */
+/* Defaults for the seconds without a byte that end an attempt, and for the number of attempts. A plan
+ * on a server that never answers thus fails within some 30 seconds. */
 #define STALL_S "3"
 #define TRIES "6"
 
@@ -134,7 +134,7 @@ static uint64_t given_bytes(const cli *c, const char *name)
     return cli_given(c, name) ? cli_bytes(c, name) : 0;
 }
 
-/* A number given by hand, with the spread that measuring it twice usually shows. */
+/* Returns a number given by the user, with the spread that repeated measurements usually show. */
 static leat_plan_range given_range(const cli *c, const char *name, double unit, double spread)
 {
     if (!cli_given(c, name)) return (leat_plan_range){0};
@@ -142,7 +142,7 @@ static leat_plan_range given_range(const cli *c, const char *name, double unit, 
     return (leat_plan_range){mid / (1 + spread), mid, mid * (1 + spread)};
 }
 
-/* Sizes of a pack whose images were stored in another way. */
+/* Estimates the sizes of a pack whose images are stored in another way. */
 static void store_again(leat_plan_facts *f, uint32_t images, double mix)
 {
     bool coded = images == LEAT_PLAN_TILED || images == LEAT_PLAN_KEEP;
@@ -154,7 +154,7 @@ static void store_again(leat_plan_facts *f, uint32_t images, double mix)
     f->sample_bytes = bytes;
 }
 
-/* The pack first; what flags say wins over it. */
+/* Collects the facts of the dataset: from the pack, overridden by flags. */
 static int dataset_facts(cli *c, leat_plan_facts *f, leat__image_kind *kind, bool *listed)
 {
     leat_error err = {0};
@@ -187,8 +187,8 @@ static int dataset_facts(cli *c, leat_plan_facts *f, leat__image_kind *kind, boo
 
 static int model_facts(cli *c, leat_plan_facts *f)
 {
-    /* Mean share of a 4:3 image: random resized crops (measured); 224 out of a short side of
-     * 256; all of it. */
+    /* mean share of a 4:3 image: random resized crops (measured); 224 out of a short side of 256; all
+     * of it */
     static const double crop_area[] = {0.42, 0.574, 1.0};
     const char *model = cli_str(c, "model");
     if (model != NULL) {
@@ -210,13 +210,13 @@ static int model_facts(cli *c, leat_plan_facts *f)
     return CLI_OK;
 }
 
-/* Whether it is another machine's: given, or what is solved for. */
+/* True when a fact is that of another machine: the user gave it, or it is solved for. */
 static bool of_another(const cli *c, const char *name)
 {
     return cli_given(c, name) || (cli_given(c, "solve") && leat__str_eq(cli_str(c, "solve"), name));
 }
 
-/* The memory of the machine and the limit of the job. */
+/* Sets the memory of the machine and the limit of the job. */
 static void memory_facts(const cli *c, const leat_machine *m, leat_plan_facts *f)
 {
     if (of_another(c, "ram")) {
@@ -233,7 +233,8 @@ static void memory_facts(const cli *c, const leat_machine *m, leat_plan_facts *f
     }
 }
 
-/* Flags describe another machine; what they leave out is this one's. */
+/* Collects the facts of the machine. Flags describe another machine; everything else is taken from
+ * this one. */
 static int machine_facts(cli *c, leat_plan_facts *f)
 {
     leat_machine m;
@@ -253,7 +254,7 @@ static int machine_facts(cli *c, leat_plan_facts *f)
         snprintf(f->gpu, sizeof f->gpu, "%s", gpu);
     } else if (m.gpu_count > 0) {
         snprintf(f->gpu, sizeof f->gpu, "%s", m.gpus[0].name);
-        f->vram_bytes = m.gpus[0].memory_bytes; /* less what others hold of it */
+        f->vram_bytes = m.gpus[0].memory_bytes; /* minus what other processes use */
         if (m.gpus[0].memory_used_bytes < f->vram_bytes) f->vram_bytes -= m.gpus[0].memory_used_bytes;
     }
     if (cli_given(c, "vram")) f->vram_bytes = cli_bytes(c, "vram");
@@ -279,14 +280,14 @@ static int measured_facts(cli *c, leat_plan_facts *f)
     return CLI_OK;
 }
 
-/* The loader's own default; worker processes deliver what PyTorch's transforms make. */
+/* Returns the loader's default type; worker processes deliver the type of PyTorch's transforms. */
 static int dtype_of(cli *c, bool process)
 {
     if (cli_given(c, "dtype")) return cli_choice(c, "dtype");
     return process ? 2 : 0;
 }
 
-/* Wide images keep their type and channels unless a type is asked for, as in the loader. */
+/* Wide images keep their type and channels unless a type is requested, as in the loader. */
 static int wide_facts(cli *c, leat_plan_facts *f, leat__image_kind kind)
 {
     const leat__sample_type type = leat__kind_type(kind);
@@ -301,7 +302,7 @@ static int wide_facts(cli *c, leat_plan_facts *f, leat__image_kind kind)
     return CLI_OK;
 }
 
-/* A process-based loader is planned. */
+/* True when a loader with worker processes is planned. */
 static bool is_process(const cli *c)
 {
     return cli_given(c, "loader") ? cli_choice(c, "loader") == 1 : cli_given(c, "workers");
@@ -338,7 +339,7 @@ static bool tables_only(cli *c)
     return cli_given(c, "measure") && !cli_flag(c, "measure");
 }
 
-/* The pipeline: --ops, or what the other flags say. */
+/* Writes the pipeline: --ops, or the one that the other flags describe. */
 static void write_ops(cli *c, const leat_plan_facts *f, leat__buf *ops)
 {
     static const char *const dtypes[] = {[1] = "u8", [2] = "f16", [4] = "f32"};
@@ -348,7 +349,7 @@ static void write_ops(cli *c, const leat_plan_facts *f, leat__buf *ops)
                        f->wide == 2 ? NULL : dtypes[f->element_bytes], "nchw");
 }
 
-/* What --ops delivers, and what its ops cost where no pack can tell. */
+/* Sets the output of --ops, and the cost of its ops when it cannot be measured on a pack. */
 static int ops_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool listed)
 {
     static const char *const parts[] = {"image", "crop", "like", "dtype"};
@@ -368,7 +369,7 @@ static int ops_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool lis
     int rc = plan_images(cli_given(c, "dataset") && !listed ? cli_str(c, "dataset") : NULL, p, f, &err);
     leat__pipeline_close(&p);
     if (rc != 0) return cli_fail(c, &err);
-    if (cli_given(c, "dataset") && !listed && !tables_only(c)) return CLI_OK; /* measured on it */
+    if (cli_given(c, "dataset") && !listed && !tables_only(c)) return CLI_OK; /* measured on the pack */
     if (tables_only(c)) {
         f->ops_unknown = !leat__plan_ops_us(text, f->isa, (double)out_pixels, &f->ops_us);
         f->ops_us *= leat__plan_cpu_times(f);
@@ -379,7 +380,7 @@ static int ops_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool lis
     return plan_measure_ops(text, width, height, &f->ops_us, &err) == 0 ? CLI_OK : cli_fail(c, &err);
 }
 
-/* Options of the loader that is planned. */
+/* Sets the options of the planned loader. */
 static void loader_opts(cli *c, const leat_plan_facts *f, leat__buf *ops, leat_loader_opts *opts)
 {
     leat_loader_opts_init(opts);
@@ -397,16 +398,16 @@ static uint32_t threads_of(const leat_plan_facts *f)
     return LEAT_MAX(f->workers > 0 ? LEAT_MIN((uint32_t)f->workers, f->cpus) : f->cpus, 1u);
 }
 
-/* What was measured until a signal came says too little. */
+/* Fails after a signal: the measurements so far are not enough. */
 static int stopped(cli *c)
 {
     return cli_failf(c, CLI_DATA, "stopped while it measured: there is no plan (--no-measure needs no time)");
 }
 
-/* Runs the loader on the pack. The storage of a pack in a bucket is measured unless it was given. */
+/* Runs the loader on the pack. For a pack in a bucket, storage is measured too, unless it was given. */
 static int try_loader(cli *c, leat_plan_facts *f, bool cold, leat_plan_calibration *k)
 {
-    static leat__buf ops; /* of a thread that may be left behind */
+    static leat__buf ops; /* static: used by a thread that may be left running */
     leat__http_stats before, after;
     leat_error err = {0};
     char text[24];
@@ -438,7 +439,7 @@ static int try_loader(cli *c, leat_plan_facts *f, bool cold, leat_plan_calibrati
     return CLI_OK;
 }
 
-/* A short run of the loader on the pack, on by default if there is a pack of images. */
+/* Runs the loader briefly on the pack; on by default if there is a pack of images. */
 static int measure(cli *c, leat_plan_facts *f)
 {
     leat_plan_calibration k = {0}, *m = &f->measured;
@@ -463,8 +464,8 @@ static int measure(cli *c, leat_plan_facts *f)
     return CLI_OK;
 }
 
-/* A measurement on the pack; numbers given by hand still win. The loader that is measured is leat's: of
- * worker processes only the storage is. */
+/* Measures on the pack; numbers given by the user still win. Only leat's loader is measured; for
+ * worker processes, only the storage. */
 static int calibrate(cli *c, leat_plan_facts *f)
 {
     leat_plan_calibration k = {0}, *m = &f->measured;
@@ -478,7 +479,7 @@ static int calibrate(cli *c, leat_plan_facts *f)
         return cli_fail(c, &err);
     k.step_ms = m->step_ms;
     k.step_batch = m->step_batch;
-    if (cli_given(c, "storage")) { /* the current storage of the pack does not count */
+    if (cli_given(c, "storage")) { /* ignore the current storage of the pack */
         k.io_bytes_per_s = k.rate_cold = (leat_plan_range){0};
         k.calibrated &= ~(1u << LEAT_PLAN_IO);
     }
@@ -509,7 +510,8 @@ static int write_out(void *cookie, const char *text, size_t len)
     return 0;
 }
 
-/* Both are 0 where none is given: the defaults of the guide and of leat differ. */
+/* Reads --hashes and --bands. Both are 0 when none is given, because the defaults of the guide and of
+ * leat differ. */
 static int band_facts(cli *c, uint32_t *hashes, uint32_t *bands)
 {
     *hashes = *bands = 0;
@@ -522,8 +524,8 @@ static int band_facts(cli *c, uint32_t *hashes, uint32_t *bands)
                      cli_given(c, "bands") ? "" : " (the default)");
 }
 
-/* Memory of a text run: the least of what is given, which may be of another machine; else this machine's.
- * `*option` says it, NULL = the machine does. */
+/* Returns the memory of a text run: the least of the given limits, which may be those of another
+ * machine; else this machine's. *option names the limit, NULL = the machine. */
 static uint64_t text_memory(cli *c, const leat_plan_facts *f, const char **option)
 {
     uint64_t least = given_bytes(c, "ram");
@@ -556,7 +558,7 @@ static int documents(cli *c, const leat_plan_facts *f)
     return plan_minhash(c, &m, option);
 }
 
-/* Bytes per second of the disk: measured, or the middle of its class; 0 = the default. */
+/* Returns the bytes per second of the disk: measured, or the middle of its class; 0 = the default. */
 static double disk_rate(const leat_plan_facts *f)
 {
     if (f->measured.io_bytes_per_s.mid > 0) return f->measured.io_bytes_per_s.mid;
@@ -612,7 +614,7 @@ static int show(cli *c, const leat_plan *plan)
     return CLI_OK;
 }
 
-/* Data or a model: without either, a plan would be made of defaults only. */
+/* True when data or a model is given: without either, a plan would consist only of defaults. */
 static bool has_subject(cli *c)
 {
     static const char *const names[] = {"dataset", "samples", "video-hours", "sample-bytes", "model"};
@@ -621,7 +623,7 @@ static bool has_subject(cli *c)
     return false;
 }
 
-/* Whether a word is in a list of words with a blank on either side of each. */
+/* True when a word is in a list, in which a space precedes and follows each word. */
 static bool listed_in(const char *list, const char *word)
 {
     size_t n = strlen(word);
@@ -630,10 +632,11 @@ static bool listed_in(const char *list, const char *word)
     return false;
 }
 
-/* Kinds of plans, and which options have an effect on them: `uses`, or all but `unused`. The first ones are
- * answers without a plan of images; of the others several may hold. docs/plan.md has the same table. */
+/* Kinds of plans and the options that affect them: `uses`, or all except `unused`. The first ones are
+ * answers without a plan of images; of the others, several may apply at once. docs/plan.md has the
+ * same table. */
 static const struct {
-    const char *option, *value; /* that make it; any value: NULL */
+    const char *option, *value; /* option and value that select it; NULL = any value */
     const char *uses, *unused;
 } kinds[] = {
     {"text", NULL,
@@ -656,7 +659,7 @@ static const struct {
      "h2d-gbs "},
 };
 
-/* The plan is of this kind. `gpus`: of the machine, where none are given. */
+/* True when the plan is of this kind. `gpus`: that of the machine when none is given. */
 static bool is_kind(const cli *c, size_t kind, uint32_t gpus)
 {
     const char *const option = kinds[kind].option, *const value = kinds[kind].value;
@@ -665,7 +668,7 @@ static bool is_kind(const cli *c, size_t kind, uint32_t gpus)
     return cli_given(c, option) && (value == NULL || leat__str_eq(cli_str(c, option), value));
 }
 
-/* Refuses the first option that would change nothing in a plan of this kind. */
+/* Fails for the first option that has no effect on a plan of this kind. */
 static int check_kind(cli *c, size_t kind)
 {
     static const leat__param *const tables[] = {dataset_options, model_options, machine_options,
@@ -704,11 +707,11 @@ static int check_kinds(cli *c, uint32_t gpus)
     return CLI_OK;
 }
 
-/* Options that need another one to have an effect. */
+/* Fails for options that have no effect without another option. */
 static int check_effects(cli *c)
 {
     static const struct {
-        const char *option, *needs, *value; /* any value: NULL */
+        const char *option, *needs, *value; /* value NULL = any */
     } rows[] = {
         {"params", "model", "generic"},   {"activation-bytes", "model", "generic"},
         {"gmacs", "model", "generic"},    {"unfused-attention", "model", "vit"},
@@ -743,11 +746,11 @@ static int check_effects(cli *c)
     return CLI_OK;
 }
 
-/* What is written for leat load has to be what it accepts. */
+/* Checks that the YAML written for leat load has only values that it accepts. */
 static int check_yaml(cli *c)
 {
     static const struct {
-        const char *option, *written; /* as leat load calls it */
+        const char *option, *written; /* name in leat load */
     } rows[] = {{"batch", "batch"}, {"image", "size"}, {"threads", "threads"}, {"prefetch", "prefetch"}};
     if (cli_flag(c, "yaml") && c->json) return cli_usage(c, "--yaml has no effect with --json");
     for (size_t i = 0; i < LEAT_COUNT(rows) && cli_flag(c, "yaml"); i++) {
@@ -759,7 +762,7 @@ static int check_yaml(cli *c)
     return CLI_OK;
 }
 
-/* Options of requests, where there are none. */
+/* Fails for options of requests when nothing remote is read. */
 static int check_remote(cli *c)
 {
     static const char *const names[] = {"anonymous", "ca-file"};

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat plan --calibrate`: a few seconds on the real pack and the real machine.
+ * `leat plan --calibrate`: measures for a few seconds on the real pack and the real machine.
  *
  *   storage  direct reads of pages by a few threads
- *   cold     the loader itself, the pack dropped from the page cache: in turns with the reads, until
- *            the median of the turns is known well
- *   warm     the loader from memory, with one thread and with all of them: the rates, and the CPU
- *            time of a sample. Before, between and after the cold turns: the speed of a shared machine
- *            changes within seconds
- *   copy     page-locked memory to the GPU, where there is one
+ *   cold     the loader with the pack dropped from the page cache; alternates with the reads until the
+ *            median of the turns is known well
+ *   warm     the loader from memory, with one thread and with all: the rates, and the CPU time per
+ *            sample. Measured before, between and after the cold turns, because the speed of a shared
+ *            machine changes within seconds
+ *   copy     page-locked memory to the GPU, if there is one
  *
- * Rates of the loader are wall time without a trainer, so what else the machine
- * does meanwhile is in them; their interval is that of the turns, or of slices of a quarter of a
- * second.
+ * Rates of the loader are wall time without a trainer, so they include the effect of other processes.
+ * Their interval is that of the turns, or of slices of a quarter of a second.
  */
 #include <assert.h>
 #include <math.h>
@@ -43,49 +42,49 @@
 
 #define SLICE_NS (LEAT_NS_PER_S / 4)
 #define SLICES 4
-#define SLICES_ONE 2      /* with one thread, which only tells how threads scale */
-#define LOOKS 3           /* of a calibration at the warm rate */
-#define LOOKS_RANGE 2     /* a run to come is half of the time outside their range, rarely twice as far */
-#define SLICE_BATCHES 12u /* in a slice whose rate says something */
-#define USUAL_PREFETCH 4u /* batches that the loader begins with, unless told */
-#define OTHER_BATCHES 3u  /* besides those that wait: held by the trainer, being made */
-#define FEW_SPREAD 1.1    /* of slices that say little: times and divided by */
+#define SLICES_ONE 2  /* with one thread, only to see how threads scale */
+#define LOOKS 3       /* warm measurements of a calibration */
+#define LOOKS_RANGE 2 /* exponent of their range: half of later runs are outside of it, few twice as far */
+#define SLICE_BATCHES 12u /* batches per slice needed for a meaningful rate */
+#define USUAL_PREFETCH 4u /* batches that the loader starts with by default */
+#define OTHER_BATCHES 3u  /* batches besides the prefetched ones: held by the trainer, or in progress */
+#define FEW_SPREAD 1.1    /* factor of the interval when slices have too few batches */
 #define EVEN_BATCHES                                                                                         \
     5u /* from which on the time before the first batch and the work after the last are left out */
-/* Short form: fewer and shorter slices over fewer bytes, and as much wider an interval. */
+/* Short measurement: fewer and shorter slices over fewer bytes, with a wider interval. */
 #define QUICK_SLICE_NS (LEAT_NS_PER_S / 12)
 #define QUICK_SLICES 6                    /* half a second: the clock of a shared CPU changes within less */
-#define QUICK_SLICES_COLD 4               /* where reads are measured, too */
-#define QUICK_BYTES (UINT64_C(256) << 20) /* more than caches of CPUs hold: raw pixels gain from those */
-#define QUICK_BYTES_COLD (UINT64_C(32) << 20) /* which have to be read first */
-#define BUCKET_BYTES (UINT64_C(8) << 20)      /* which are paid for */
-#define BUCKET_PARTS 16u                      /* of 1 MiB, for the rate of the link */
-#define QUICK_BYTES_OWN (UINT64_C(64) << 20)  /* which the loader has to take into its own cache first */
-#define FILL 3                                /* samples, as a multiple of those in these bytes */
+#define QUICK_SLICES_COLD 4               /* when reads are also measured */
+#define QUICK_BYTES (UINT64_C(256) << 20) /* more than CPU caches hold, which would speed up raw pixels */
+#define QUICK_BYTES_COLD (UINT64_C(32) << 20) /* they must be read first */
+#define BUCKET_BYTES (UINT64_C(8) << 20)      /* limited, because they cost money */
+#define BUCKET_PARTS 16u                      /* parts of 1 MiB, for the rate of the link */
+#define QUICK_BYTES_OWN (UINT64_C(64) << 20)  /* the loader must first cache them */
+#define FILL 3 /* samples delivered to fill the cache, as a multiple of those in these bytes */
 #define BUCKET_BATCH 64u
-#define QUICK_SPREAD 0.20 /* nine of ten runs were within that of a short measurement */
+#define QUICK_SPREAD 0.20 /* nine of ten runs were within this of a short measurement */
 #define CALM_SPREAD 0.10  /* the same for a calibration */
 #define QUICK_COLD_SPREAD 0.30
-#define MANY_READS 16u /* at once, to which a loader rises on slow storage */
+#define MANY_READS 16u /* concurrent reads, as a loader uses on slow storage */
 #define QUICK_READ_NS (LEAT_NS_PER_S / 10)
 #define QUICK_BATCH_BYTES 48e6
-#define QUICK_BATCH 16u /* to find out how many samples a slice has */
+#define QUICK_BATCH 16u /* samples, to find out how many a slice has */
 #define OPS_NS (LEAT_NS_PER_S / 20)
 #define READERS 8
 #define READ_NS (LEAT_NS_PER_S / 4)
-/* Equal cold runs of a virtual disk differ by some 5 %, and now and then one by 30 %: the median of
- * TURNS_MIN to TURNS_MAX turns is taken, until enough was read and half of them are within NARROW. */
+/* Equal cold runs on a virtual disk differ by some 5 %, and occasionally by 30 %. So the median of
+ * TURNS_MIN to TURNS_MAX turns is used, until enough was read and half of them are within NARROW. */
 #define TURNS_MIN 3
 #define TURNS_MAX 9
-#define TURNS_BETWEEN 2 /* the first and the second warm look */
+#define TURNS_BETWEEN 2 /* between the first and the second warm measurement */
 #define COLD_NS (2 * LEAT_NS_PER_S)
 #define NARROW 0.05
-/* Warm rates: samples of this many bytes, again and again, so that they stay in memory. */
+/* Warm rates: samples of this many bytes are repeated, so that they stay in memory. */
 #define WARM_BYTES (UINT64_C(512) << 20)
 #define EPOCH_MAX (UINT64_C(1) << 20)
-#define BRING_NS (4 * LEAT_NS_PER_S) /* to bring them into memory; on slow storage they are fewer */
+#define BRING_NS (4 * LEAT_NS_PER_S) /* to read them into memory; slow storage gives fewer */
 
-#define VALUES 12 /* turns, or slices of all looks */
+#define VALUES 12 /* turns, or slices of all warm measurements */
 static_assert(VALUES >= TURNS_MAX && VALUES >= LOOKS * SLICES && VALUES >= QUICK_SLICES, "too few values");
 
 /* ---- Storage ---- */
@@ -123,8 +122,8 @@ static void read_pages(void *arg)
     leat__free(buf);
 }
 
-/* Reads pages from `first` on, up to `*end`, for at most span_ns; *end becomes the end of those that were
- * read. Bytes per second. */
+/* Reads pages from `first` up to `*end`, for at most span_ns, and sets *end to the end of the pages
+ * read. Returns the bytes per second in *rate. */
 static int read_for(const char *path, bool direct, uint64_t first, uint64_t *end, uint64_t span_ns,
                     double *rate, leat_error *err)
 {
@@ -155,7 +154,7 @@ out:
     return rc;
 }
 
-/* The kernel forgets what it holds of the pack. */
+/* Drops the pack from the page cache. */
 static int forget(const char *path, leat_error *err)
 {
     leat_pack *pack = NULL;
@@ -172,13 +171,13 @@ out:
 
 /* ---- The loader ---- */
 
-/* How much a measurement may take. */
+/* The size of a measurement. */
 typedef struct effort {
     int slices;
     uint64_t slice_ns, bytes;
-    uint64_t fill; /* samples delivered before it counts: they bring the pack into the loader's memory */
-    /* batches delivered before it counts, with all threads, but no longer than it takes: until each buffer
-     * was used */
+    uint64_t fill; /* samples delivered before it starts: they bring the pack into the loader's memory */
+    /* Batches delivered before it starts, for at most the time of the measurement, so that each
+     * buffer was used once. */
     uint64_t settled;
 } effort;
 static const effort calm = {.slices = SLICES, .slice_ns = SLICE_NS, .bytes = WARM_BYTES};
@@ -210,12 +209,12 @@ static double median(const turns *t)
 
 typedef struct look {
     uint64_t samples, wall_ns, cpu_ns, batches;
-    turns rates;                      /* of the slices */
-    uint64_t first_samples, first_ns; /* of the first one, in which nothing was read ahead yet */
-    /* from the first batch to the last: as much is in the making at one as at the other */
+    turns rates;                      /* rates of the slices */
+    uint64_t first_samples, first_ns; /* of the first slice, in which nothing was prefetched yet */
+    /* From the first batch to the last: both ends have the same amount of work in progress. */
     uint64_t even_samples, even_ns, even_cpu_ns;
-    turns means;        /* of the looks that were added up */
-    uint64_t row_bytes; /* of a sample in a batch */
+    turns means;        /* means of the added measurements */
+    uint64_t row_bytes; /* bytes of a sample in a batch */
 } look;
 
 static double mean_of(const look *l)
@@ -224,7 +223,7 @@ static double mean_of(const look *l)
     return (double)l->samples * 1e9 / (double)l->wall_ns;
 }
 
-/* Bytes of a sample in fields whose samples are equally large; at least 1. */
+/* Returns the bytes of a sample in fields whose samples have equal size; at least 1. */
 static uint64_t row_bytes(const leat_batch *batch)
 {
     uint64_t sum = 1;
@@ -235,9 +234,9 @@ static uint64_t row_bytes(const leat_batch *batch)
     return sum;
 }
 
-/* Batches for some slices of time, epoch after epoch or, when `once`, until the first one ends. The
- * beginning of an epoch is part of it, as it is of any run. Memory is slow when it is used for the first
- * time: a virtual machine may have to get it from its host. */
+/* Runs the loader for some slices of time, over several epochs or, with `once`, until the first one
+ * ends. The start of an epoch counts, as in any run. Memory is slow when first used: a virtual
+ * machine may have to get it from its host. So the first e->settled batches do not count. */
 static int run_loader(leat_loader *l, const effort *e, uint64_t epoch, bool once, look *out, leat_error *err)
 {
     uint64_t opened = leat__clock_ns(), begin = opened, cpu = leat__clock_process_ns();
@@ -288,7 +287,7 @@ static int run_loader(leat_loader *l, const effort *e, uint64_t epoch, bool once
     return 0;
 }
 
-/* Adds what another look at the same setting saw. */
+/* Adds another measurement of the same setting. */
 static void add_look(look *sum, const look *l)
 {
     if (l->samples == 0) return;
@@ -303,8 +302,8 @@ static void add_look(look *sum, const look *l)
     sum->even_cpu_ns += l->even_cpu_ns;
 }
 
-/* The median of the slices, where there are some with many batches: other work of the machine slows down one
- * of them. Slices of a few batches, which come in bursts, differ by one or two of them: the mean is taken. */
+/* Returns the median of the slices if they have many batches, since other work on the machine slows
+ * down single slices. With few batches per slice, which come in bursts, it uses the mean. */
 static leat_plan_range range_of(const look *l)
 {
     if (l->samples == 0) return (leat_plan_range){0};
@@ -319,8 +318,8 @@ static leat_plan_range range_of(const look *l)
     return r;
 }
 
-/* Pages of a remote pack, or of any with cache=process, come into the loader's memory: what is measured
- * after that reads none. A random order has then met nearly all of them. */
+/* Fills the loader's cache with the pages of a remote pack, or of any pack with cache=process, so
+ * that the measurement reads none. A random order has then read nearly all of them. */
 static int fill_memory(leat_loader *l, uint64_t samples, leat_error *err)
 {
     uint64_t seen = 0;
@@ -356,7 +355,7 @@ out:
 
 /* ---- Cold ---- */
 
-/* The middle half of the values is close to the median. */
+/* True when the middle half of the values is close to the median. */
 static bool narrow(const turns *t)
 {
     double half = t->value[t->count - 1 - t->count / 4] - t->value[t->count / 4];
@@ -373,8 +372,8 @@ typedef struct cold_turns {
     uint64_t wall_ns;
 } cold_turns;
 
-/* Turns until there are `most`, or fewer that agree. Each reads other pages first: storage may have its
- * own cache. */
+/* Measures turns until there are `most`, or fewer that agree. Each starts with other pages, because
+ * storage may have its own cache. */
 static int measure_cold(const char *path, const leat_loader_opts *opts, uint32_t threads,
                         const leat_pack_info *info, int most, cold_turns *t, leat_error *err)
 {
@@ -406,10 +405,10 @@ static void set_cold(leat_plan_calibration *k, const cold_turns *t)
 /* ---- Warm ---- */
 
 typedef struct warm_looks {
-    look one, all; /* with one thread, with all of them */
+    look one, all; /* with one thread; with all threads */
 } warm_looks;
 
-/* Reads the first samples, which brings them into the page cache: as many of them as there is time for. */
+/* Reads the first samples into the page cache, as many as time allows. */
 static int bring(const char *path, const leat_pack_info *info, uint64_t *samples, leat_error *err)
 {
     uint64_t end = leat__ceil_div(info->pages * *samples, info->samples) + 1;
@@ -420,8 +419,8 @@ static int bring(const char *path, const leat_pack_info *info, uint64_t *samples
     return plan_trial_check(err);
 }
 
-/* One look, added to `sum`: an epoch as long as the pack's, over the samples that fit the effort's bytes.
- * Those are read first. */
+/* Makes one warm measurement and adds it to `sum`. The epoch is as long as the pack's, over the
+ * samples that fit in the effort's bytes, which are read first. */
 static int look_warm(const char *path, const leat_loader_opts *base, const effort *e, uint32_t threads,
                      const leat_pack_info *info, warm_looks *sum, leat_error *err)
 {
@@ -443,7 +442,7 @@ static int look_warm(const char *path, const leat_loader_opts *base, const effor
     effort full = *e;
     if (base->cache == LEAT_CACHE_PROCESS) {
         full.fill = FILL * some;
-        opts.memory = 0; /* as the loader itself chooses: the samples have to stay in it */
+        opts.memory = 0; /* the loader's default: the samples must stay in it */
     }
     if (remote) full.fill = FILL * some;
     effort less = full;
@@ -497,8 +496,8 @@ static leat_plan_range widened(leat_plan_range r, double share)
                              LEAT_MAX(r.high, r.mid * (1 + share))};
 }
 
-/* Batches that a slice holds some of, however costly a sample is, and that are soon in memory: the first
- * few are timed. */
+/* Chooses a batch size so that a slice has several batches, however costly a sample is, and a batch
+ * is made quickly. Times the first few batches. */
 static int fit_batch(const char *path, leat_loader_opts *opts, uint32_t threads, leat_error *err)
 {
     static const effort first = {.slices = 1, .slice_ns = 1, .bytes = QUICK_BYTES_COLD};
@@ -512,8 +511,8 @@ static int fit_batch(const char *path, leat_loader_opts *opts, uint32_t threads,
     return 0;
 }
 
-/* A look at fewer samples than were in flight when it began saw some that were read before: plain reads
- * limit its rate. */
+/* Limits a cold rate by that of plain reads if the run had fewer samples than were in flight when it
+ * began: some of these were read before. */
 static leat_plan_range cold_range(const look *l, uint32_t threads, double reads_per_s)
 {
     leat_plan_range r = range_of(l);
@@ -522,7 +521,7 @@ static leat_plan_range cold_range(const look *l, uint32_t threads, double reads_
     return (leat_plan_range){r.low * less, reads_per_s, r.high * less};
 }
 
-/* The loader on samples that were not read yet, and plain reads past the page cache. */
+/* Measures the loader on samples not yet read, and plain reads that bypass the page cache. */
 static int measure_quick_cold(const char *path, const leat_loader_opts *opts, uint32_t threads,
                               const leat_pack_info *info, leat_plan_calibration *k, leat_error *err)
 {
@@ -574,7 +573,7 @@ int plan_measure_bucket(const char *path, const leat_loader_opts *base, uint32_t
     leat_loader_opts opts = *base;
     leat_pack_info info;
     leat_machine m;
-    double all = 0, half = 0; /* of the link */
+    double all = 0, half = 0; /* rates of the link */
 
     LEAT_TRY(leat_machine_read(&m, sizeof m, err));
     LEAT_TRY(info_of(path, &info, err));
@@ -585,7 +584,7 @@ int plan_measure_bucket(const char *path, const leat_loader_opts *base, uint32_t
         k->calibrated |= 1u << LEAT_PLAN_IO;
         plan_trial_link(k->io_bytes_per_s, *latency_s);
     }
-    opts.memory = 0; /* as the loader itself chooses: the few pages have to stay in it */
+    opts.memory = 0; /* the loader's default: the few pages must stay in it */
     opts.batch_size = LEAT_MIN(opts.batch_size, BUCKET_BATCH);
     LEAT_TRY(measure_warm(path, &opts, longer ? &bucket_calm : &bucket, threads, &info, k, err));
     double spread = longer ? CALM_SPREAD : QUICK_SPREAD;

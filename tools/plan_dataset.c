@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Facts for `leat plan` out of a pack's index: no page of it is read. Or of the listing of a prefix in a
+ * Facts for `leat plan` from a pack's index, without reading its pages, or from the listing of a prefix in a
  * bucket.
  */
 #include <jansson.h>
@@ -24,18 +24,18 @@
 #include "plan/parts.h"
 #include "plan_modes.h"
 
-/* Number of cells read, evenly spaced: they are enough for the means of a large pack. A remote index is
- * fetched in pieces, so the same number is read from a few places. */
+/* Number of cells read, evenly spaced: enough for the means of a large pack. A remote index is
+ * fetched in pieces, so they are read from PLACES places. */
 #define CELLS 4096
 #define PLACES 8
-/* Images that are stored again, for what-ifs: some 50 ms of work. */
+/* Images that are re-encoded for what-ifs: some 50 ms of work. */
 #define SIZE_IDS 256
 #define SIZE_SAMPLES 24
 #define SIZE_LEAST 4
 #define SIZE_PIXELS 6e6
 #define SIZE_BYTES (UINT64_C(32) << 20)
 
-/* What the plan's table of costs calls the way this image is stored. */
+/* Returns the name that the plan's table of costs has for the way this image is stored. */
 static const char *method_of(const leat_pack_image *image, bool fast)
 {
     if (image->codec == LEAT__CODEC_TILE && fast) return "fast";
@@ -43,7 +43,7 @@ static const char *method_of(const leat_pack_image *image, bool fast)
     return leat__codec_facts_of(image->codec)->method;
 }
 
-/* `--tiles fast` is told by the settings that the pack was made with. */
+/* True when the pack's settings say that it was made with `--tiles fast`. */
 static bool fast_tiles(const leat_pack *pack)
 {
     json_t *root = json_loads(leat_pack_provenance(pack), 0, NULL);
@@ -107,7 +107,8 @@ static int image_facts(leat_pack *pack, uint64_t samples, bool remote, leat_plan
 
 /* ---- Images that ops work on ---- */
 
-/* What these ops take of an image beyond what a crop would, and beyond what each thread has anyway. */
+/* Returns the memory that these ops take for an image beyond that of a crop and of each thread's
+ * usual memory. */
 static uint64_t image_bytes(const leat_pack_cell *cell, const leat__scratch_use *use)
 {
     static const leat__scratch_use crop = {.views = 1};
@@ -167,15 +168,15 @@ void plan_sizes(const char *path, leat_plan_facts *f, const leat__time_limit *li
     leat__set set = {0};
 
     for (uint64_t i = 0; i < count; i++) ids[i] = i * (f->samples / count);
-    if (some < SIZE_LEAST) return; /* too large to store some of them again */
+    if (some < SIZE_LEAST) return; /* the images are too large to re-encode a few */
     int rc = leat__set_load(&set, path, ids, count, some, SIZE_BYTES, limit, NULL);
     if (rc == 0) rc = leat__variant_share(&set, PLAN_SMALLER_SIDE, 0, &f->smaller_share, NULL);
     if (rc == 0) rc = leat__variant_share(&set, 0, PLAN_LESS_QUALITY, &f->quality_share, NULL);
-    if (rc != 0) f->smaller_share = f->quality_share = 0; /* by the table, then */
+    if (rc != 0) f->smaller_share = f->quality_share = 0; /* use the table instead */
     leat__set_reset(&set);
 }
 
-/* The storage of the file, if the system reports it clearly; "" otherwise. */
+/* Sets the storage of the file if the system reports it clearly; "" otherwise. */
 static int storage_facts(const char *path, leat_plan_facts *f, leat_error *err)
 {
     leat_disk disk;
@@ -191,7 +192,7 @@ static int storage_facts(const char *path, leat_plan_facts *f, leat_error *err)
     return 0;
 }
 
-/* A bucket is a separate kind of storage, with prices where its owner is known. */
+/* A bucket is a separate kind of storage, with prices if its provider is known. */
 static void bucket_facts(const char *path, leat_plan_facts *f)
 {
     leat__traffic_rates rates;
@@ -220,7 +221,7 @@ static int add_object(void *cookie, const leat__object *o, leat_error *err)
     return 0;
 }
 
-/* The listing alone, 1000 names a request: a pack made of the prefix is about as large. */
+/* Uses only the listing, 1000 names per request: a pack made from the prefix is about as large. */
 static int prefix_facts(const char *path, leat_plan_facts *f, leat_error *err)
 {
     leat__store *store = NULL;
@@ -238,7 +239,7 @@ static int prefix_facts(const char *path, leat_plan_facts *f, leat_error *err)
     f->samples = l.images;
     f->sample_bytes = LEAT_MAX(l.bytes / l.images, UINT64_C(1));
     f->max_sample_bytes = l.largest;
-    f->images = LEAT_PLAN_TILED; /* what leat pack makes of them */
+    f->images = LEAT_PLAN_TILED; /* the default of leat pack */
     bucket_facts(path, f);
 out:
     leat__store_close(&store);

@@ -24,7 +24,7 @@ static const char *bytes(uint64_t value, char out[TEXT])
     return leat__format_bytes(value, out, TEXT);
 }
 
-/* Prints a finished JSON object and returns `code`, or what went wrong with it. */
+/* Prints a finished JSON object and returns `code`, or the exit code of a failure to print it. */
 static int finish_json(cli *c, leat__json *j, int code)
 {
     leat__json_end(j);
@@ -40,7 +40,7 @@ static void begin_json(leat__json *j, leat__buf *out)
     leat__json_ku64(j, "version", 1);
 }
 
-/* 0: not known. */
+/* Writes a number, or null for 0 (not known). */
 static void known(leat__json *j, const char *key, double value)
 {
     leat__json_key(j, key);
@@ -59,7 +59,7 @@ static void known_u64(leat__json *j, const char *key, uint64_t value)
 
 #define REASON 160
 
-/* No memory of a machine is safe: names what is too small. */
+/* Explains why no amount of memory is safe, naming what is too small. */
 static int no_ram(const leat_plan_facts *facts, char reason[REASON], leat_error *err)
 {
     leat_plan_facts f = *facts;
@@ -85,7 +85,7 @@ static int no_ram(const leat_plan_facts *facts, char reason[REASON], leat_error 
 
 static const char *const solved[] = {"batch", "ram", "gpus", "cpus"};
 
-/* Why no value is safe. */
+/* Explains why no value is safe. */
 static int no_solution(const leat_plan_facts *facts, int field, char reason[REASON], leat_error *err)
 {
     if (field == LEAT_PLAN_SOLVE_RAM) return no_ram(facts, reason, err);
@@ -131,7 +131,7 @@ static void span(cli *c, const char *name, uint32_t low, uint32_t high, uint32_t
     else cli_row(c, name, "%u to %u", low, high);
 }
 
-/* As the guides write it: 32 GB are 32e9 bytes. */
+/* Formats bytes in decimal units, as the guides do: 32 GB are 32e9 bytes. */
 static const char *gigabytes(uint64_t value, char out[TEXT])
 {
     double v = (double)value;
@@ -248,7 +248,7 @@ int plan_stage(cli *c, const leat_plan_facts *facts, const char *name, uint64_t 
 
 /* ---- --documents ---- */
 
-/* The smallest change with which `needed` bytes fit. */
+/* Describes the smallest change that makes `needed` bytes fit. */
 static const char *text_fix(const char *option, uint64_t needed, uint64_t documents, char fix[FIX])
 {
     char a[TEXT];
@@ -331,7 +331,7 @@ static void stage_rows(cli *c, const leat_plan_text_facts *f, const leat_plan_te
             s->serial_seconds > s->seconds / 2 ? "the part that uses one thread"
             : s->limit == LEAT_PLAN_IO         ? "the disk"
                                                : "the CPUs");
-    /* as --memory is given: 64G are GiB */
+    /* in the units of --memory: 64G are GiB */
     cli_row(c, "memory", "%s%s%s", bytes(s->ram_bytes, a), f->memory_bytes ? " of " : "",
             f->memory_bytes ? bytes(f->memory_bytes, b) : "");
     if (s->work_bytes > 0)
@@ -340,7 +340,7 @@ static void stage_rows(cli *c, const leat_plan_text_facts *f, const leat_plan_te
     cli_row(c, "output", "about %s", gigabytes(s->output_bytes, a));
 }
 
-/* What the guide says for its GPU pipeline. */
+/* Prints what the guide says about its GPU pipeline. */
 static void guide_rows(cli *c, const leat_plan_minhash *g, uint32_t bands, const leat_plan_machine *m)
 {
     char a[TEXT];
@@ -420,7 +420,7 @@ int plan_text(cli *c, const leat_plan_text_facts *facts, const char *option)
 
 /* ---- --compare ---- */
 
-/* One line of `leat load --json`, added to the sum. */
+/* Adds one line of `leat load --json` to the sum. */
 static int add_epoch(const char *path, int number, const char *text, leat_plan_run *run, leat_error *err)
 {
     json_error_t why;

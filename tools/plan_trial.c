@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Measurements of `leat plan` in a separate thread, with a ceiling. A read in flight cannot be stopped:
+ * Measurements of `leat plan` in a separate thread, with a time limit. A read in flight cannot be cancelled:
  * when storage is too slow, or after a signal, the command continues without that thread.
  */
 #include <math.h>
@@ -18,29 +18,29 @@
 #include "plan_modes.h"
 #include "probe/machine.h"
 
-#define CEILING_NS (2 * LEAT_NS_PER_S)        /* a short one takes half of that, unless CPUs are busy */
+#define CEILING_NS (2 * LEAT_NS_PER_S) /* a short measurement takes half of that, unless CPUs are busy */
 #define CEILING_BUSY_NS (10 * LEAT_NS_PER_S)  /* while nothing has to be read */
-#define CEILING_BUCKET_NS (5 * LEAT_NS_PER_S) /* whose requests take a while */
-#define CEILING_LONG_NS (60 * LEAT_NS_PER_S)  /* of a calibration, which takes some ten seconds */
+#define CEILING_BUCKET_NS (5 * LEAT_NS_PER_S) /* for buckets, whose requests take longer */
+#define CEILING_LONG_NS (60 * LEAT_NS_PER_S)  /* for a calibration, which takes some ten seconds */
 #define STOP_NS (LEAT_NS_PER_S * 7 / 10)      /* time to end in order after a signal */
 #define LOOK_NS (LEAT_NS_PER_S / 20)
-#define LEAST_BYTES (UINT64_C(256) << 10) /* that tell a rate of storage */
-#define PART_SPREAD 0.5                   /* of that rate: reads of other things are in it */
-#define CONNECTIONS 64.0                  /* of the loader to a bucket */
-#define RECEIVED_NS 1000000u              /* least time of what arrived: less tells no rate */
+#define LEAST_BYTES (UINT64_C(256) << 10) /* least bytes for a storage rate */
+#define PART_SPREAD 0.5                   /* of that rate, which includes other reads */
+#define CONNECTIONS 64.0                  /* connections of the loader to a bucket */
+#define RECEIVED_NS 1000000u              /* least receiving time: a shorter one gives no rate */
 #define CODE_DATA (UINT64_C(1) << 20)
-#define CODE_MAX (UINT64_C(16) << 20) /* more is another program, which runs the command */
+#define CODE_MAX (UINT64_C(16) << 20) /* more means that another program runs the command */
 
 static struct {
     leat__thread thread;
     leat__mutex lock; /* guards the rest */
     leat__cond changed;
-    plan_trial own, measured; /* of the thread; what the command may use */
-    leat_plan_range link;     /* of a bucket, once it is measured */
+    plan_trial own, measured; /* `own` belongs to the thread; `measured` is for the command */
+    leat_plan_range link;     /* rate of a bucket, once measured */
     double latency_s;
     leat_error err;
     int rc;
-    bool known, done;    /* the rates are measured; so is everything */
+    bool known, done;    /* known: the rates are measured; done: everything is */
     atomic_bool left;    /* the command continues without the thread */
     atomic_bool reading; /* the thread waits for storage, not for CPUs */
 } job;
@@ -66,9 +66,9 @@ int plan_trial_check(leat_error *err)
     return ended(NULL) ? leat__fail(err, LEAT_ECANCELED, "stopped") : 0;
 }
 
-/* What arrived until now. */
+/* The amount of data that has arrived so far. */
 typedef struct came {
-    uint64_t bytes; /* from storage of this machine; 0 where the system does not tell */
+    uint64_t bytes; /* from local storage; 0 if the system does not report it */
     leat__http_stats http;
 } came;
 
@@ -110,12 +110,12 @@ static void measure(void *arg)
     const leat__time_limit limit = {.until_ns = UINT64_MAX, .stop = ended};
     int rc = measure_rates(t, &job.err);
     if (rc == 0) {
-        /* the loader has just run in this process: `leat load` has the same code in memory */
+        /* the loader has just run in this process, so `leat load` has the same code in memory */
         uint64_t code = leat__process_code_rss();
         if (code > 0 && code < CODE_MAX) t->facts.process_bytes = code + CODE_DATA;
         publish(0, false);
         plan_trial_reading(true);
-        /* after the measurement of memory, which this would disturb */
+        /* after memory was measured, which this would change */
         if (t->sizes && !leat__path_remote(t->path)) plan_sizes(t->path, &t->facts, &limit);
     }
     publish(rc, true);
@@ -129,9 +129,10 @@ void plan_trial_link(leat_plan_range bytes_per_s, double latency_s)
     leat__mutex_unlock(&job.lock);
 }
 
-/* The link of a bucket by the bytes that arrived, over the time from the first answer on in which they did:
- * in the trial, or else since the pack was opened, by one request after the other. The loader has more
- * connections, which share a limit of the server or have one each. Locked. */
+/* Estimates the rate of a bucket's link from the bytes that arrived and the time spent receiving
+ * them: in the trial or, if nothing arrived there, since the pack was opened, with one request at a
+ * time. The loader has more connections, which share a limit of the server or have one each. Call it
+ * with the lock held. */
 static void use_link(plan_trial *m, const leat__http_stats *before, uint64_t ns)
 {
     leat__http_stats s;
@@ -167,12 +168,13 @@ static void use_reads(plan_trial *m, uint64_t before, uint64_t ns)
     m->k.io_bytes_per_s = (leat_plan_range){rate / (1 + PART_SPREAD), rate, rate * (1 + PART_SPREAD)};
 }
 
-/* What is known without the thread: how fast storage delivered meanwhile. Locked. */
+/* Fills in what is known without the thread: how fast storage delivered meanwhile. Call it with the
+ * lock held. */
 static void use_what_came(cli *c, const plan_trial *t, const came *before, uint64_t ns)
 {
     plan_trial *m = &job.measured;
     const char *what = t->longer ? "a minute" : leat__path_remote(t->path) ? "five seconds" : "two seconds";
-    if (job.known) return; /* only what what-ifs would store is missing: by the table */
+    if (job.known) return; /* only the sizes for what-ifs are missing: use the table */
     *m = *t;
     bool remote = leat__path_remote(t->path);
     if (remote && t->link) use_link(m, &before->http, ns);
@@ -185,7 +187,8 @@ static void use_what_came(cli *c, const plan_trial *t, const came *before, uint6
                                           : " for the CPUs, and the bytes that arrived for storage");
 }
 
-/* Until it is done, the time is over, or a signal came a while ago. Locked. */
+/* Waits until the thread is done, the time is over, or a signal came a while ago. Call it with the
+ * lock held. */
 static void wait_for_rates(uint64_t begin, uint64_t ceiling)
 {
     uint64_t until = UINT64_MAX, now = begin;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat select`: choose samples of a pack by vectors and columns.
+ * `leat select`: chooses samples of a pack by vectors and columns.
  */
 #include <leat/select.h>
 
@@ -56,11 +56,11 @@ static const leat__param running[] = {
 
 static int on_progress(void *bar, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
 {
-    (void)found; /* the same as done */
+    (void)found; /* equals `done` */
     return cli_progress_on(bar, done, total, bytes, 0);
 }
 
-/* Options of one strategy: CLI_USAGE when the strategy does not have them. */
+/* Fills in the options of one strategy; CLI_USAGE when the strategy does not have them. */
 static int fill_strategy(cli *c, leat_select_strategy *s)
 {
     static const uint32_t kinds[] = {LEAT_SELECT_DIVERSITY,  LEAT_SELECT_WEIGHTS,    LEAT_SELECT_BALANCE,
@@ -94,7 +94,7 @@ static int fill_strategy(cli *c, leat_select_strategy *s)
     return CLI_OK;
 }
 
-/* Splits a list in place. */
+/* Splits a list at commas, in place. */
 static int split(cli *c, char *list, const char *out[COLUMNS_MAX], uint32_t *n)
 {
     for (char *at = list; at; ++*n) {

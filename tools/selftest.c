@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat selftest engine`: a synthetic pipeline (read, CPU work, gather, write) of chosen sizes on
- * the real engine, with its meters. What comes out is checked against the same work done
- * without an engine, so a wrong order, a lost or a doubled task cannot pass.
+ * `leat selftest engine`: runs a synthetic pipeline (read, CPU work, gather, write) of chosen sizes on the
+ * real engine, with its meters. The output is compared with the same work done without an engine, so a wrong
+ * order or a lost or duplicated task is detected.
  */
 #include <leat/flow.h>
 #include <stdatomic.h>
@@ -25,7 +25,7 @@ typedef struct test {
     uint64_t task_bytes;
     uint64_t read_ns, work_ns, step_ns;
     uint32_t group;
-    uint64_t digest, written; /* written by the sink only, which runs in order, one task at a time */
+    uint64_t digest, written; /* written only by the sink, which runs in order, one task at a time */
     cli_progress bar;
 } test;
 
@@ -47,7 +47,7 @@ static void fill(uint64_t *block, uint64_t words, uint64_t seq)
     for (uint64_t i = 0; i < words; i++) block[i] = (seq + 1) * UINT64_C(0x9E3779B97F4A7C15) + i;
 }
 
-/* Storage that answers after a while. */
+/* Simulates storage with a given latency. */
 static int read_block(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     const test *t = cookie;
@@ -61,7 +61,7 @@ static int read_block(void *cookie, void *ctx, leat_task *task, leat_error *err)
     return 0;
 }
 
-/* Leaves the block's hash in its first word, having spent the time it was told to. */
+/* Stores the block's hash in its first word after spending the requested CPU time. */
 static int work(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     const test *t = cookie;
@@ -96,7 +96,7 @@ static int write_group(void *cookie, void *ctx, leat_task *task, leat_error *err
     return 0;
 }
 
-/* The same bytes, hashes and groups, in sequence. */
+/* Computes the same hashes and groups in sequence. */
 static int expected(const test *t, uint64_t *digest, leat_error *err)
 {
     uint64_t *block = leat__alloc(LEAT__MEM_PAGE, t->task_bytes);
@@ -142,7 +142,7 @@ static int build(test *t, leat_flow *flow, leat_error *err)
     s[3].bytes_out = t->group * sizeof(uint64_t);
     s[3].category = LEAT_BUDGET_BATCH;
     s[4].flags = LEAT_STAGE_ORDERED;
-    s[4].lane = LEAT_LANE_PYTHON; /* one thread that may sleep without keeping a CPU worker */
+    s[4].lane = LEAT_LANE_PYTHON; /* one thread that may sleep without blocking a CPU worker */
     for (int i = 0; i < STAGES; i++) LEAT_TRY(leat_flow_add(flow, &s[i], err));
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat show`: images of a pack in the terminal, or as a contact sheet.
+ * `leat show`: shows images of a pack in the terminal, or as a contact sheet.
  */
 #include <math.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ typedef struct show {
     leat__pipeline_worker *worker;
     uint32_t field, side, columns;
     show_picture sheet;
-    leat__buf lines; /* a line about each image, or with --json an object */
+    leat__buf lines; /* one line per image, or with --json one object */
     leat__json json;
     cli_progress bar;
 } show;
@@ -80,7 +80,7 @@ static void close_all(show *s)
     leat__buf_reset(&s->lines);
 }
 
-/* Width and height of an image that fits a square of `side`, never enlarged. */
+/* Computes the width and height of an image that fits a square of `side`; never enlarges. */
 static void fit(uint32_t side, uint32_t *width, uint32_t *height)
 {
     double scale = LEAT_MIN(1.0, (double)side / LEAT_MAX(*width, *height));
@@ -102,7 +102,7 @@ static int make(show *s, const leat__encoded *image, uint32_t width, uint32_t he
     return rc;
 }
 
-/* Image of the sample last read into place `n` of the sheet. */
+/* Draws the image of the sample last read at position `n` of the sheet. */
 static int place(show *s, const leat_view *v, uint32_t n, leat_error *err)
 {
     leat__image_info info;
@@ -155,7 +155,7 @@ static void describe(show *s, uint64_t number, const leat_view *v, const leat_er
         describe_json(s, number, v, why);
         return;
     }
-    for (size_t i = 0; i < size && i < 200; i++) /* no escapes from a hostile key */
+    for (size_t i = 0; i < size && i < 200; i++) /* a hostile key must not send escape sequences */
         (void)leat__buf_printf(&s->lines, "%c", (unsigned char)key[i] < 32 || key[i] == 127 ? '?' : key[i]);
     if (why != NULL) (void)leat__buf_printf(&s->lines, "  %s\n", why->message);
     else
@@ -175,7 +175,7 @@ static int show_one(show *s, uint64_t number, uint32_t n, uint32_t *bad, leat_er
     return 0;
 }
 
-/* Longest side of all images, at most `most`. */
+/* Finds the longest side of all images, at most `most`. */
 static int longest(show *s, const uint64_t *numbers, uint32_t count, uint32_t most, uint32_t *side,
                    leat_error *err)
 {
@@ -190,8 +190,8 @@ static int longest(show *s, const uint64_t *numbers, uint32_t count, uint32_t mo
     return 0;
 }
 
-/* The grid: as square as it can be, inside what the terminal holds. Images are never enlarged, so
- * no cell is larger than the largest of them. */
+/* Chooses the grid: as square as possible within the terminal. Images are never enlarged, so no cell
+ * is larger than the largest of them. */
 static int lay_out(show *s, const uint64_t *numbers, uint32_t count, bool blocks, leat_error *err)
 {
     uint32_t width = blocks ? (uint32_t)LEAT_MAX(cli_columns(STDOUT_FILENO), 20) : 0,
@@ -277,7 +277,7 @@ static void end_lines(show *s)
     (void)cli_json(s->c, &s->lines);
 }
 
-/* Before anything is read: a sheet is PNG, and its name must not say otherwise. */
+/* Checks the name before anything is read: a sheet is PNG, and its name must not say otherwise. */
 static int check_name(const char *path, bool force, leat_error *err)
 {
     LEAT_TRY(leat__file_spare_pack(path, err));

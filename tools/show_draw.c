@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See show_draw.h. What runs out of memory shows in the status of the buffer.
+ * See show_draw.h. Running out of memory is reported by the status of the buffer.
  */
 #include "show_draw.h"
 
@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "codec/codec.h"
 
-#define LEVELS 6u /* of each colour in the palette */
+#define LEVELS 6u /* levels of each colour in the palette */
 #define COLOURS (LEVELS * LEVELS * LEVELS)
 #define KITTY_CHUNK 4096u
 
@@ -54,7 +54,7 @@ void show_blocks(const show_picture *p, bool rich, leat__buf *out)
     }
 }
 
-/* One colour of a band of six rows, with repeats shortened. */
+/* Writes one colour of a band of six rows, run-length encoded. */
 static void sixel_row(const show_picture *p, uint32_t y, uint32_t colour, leat__buf *out)
 {
     uint32_t run = 0;

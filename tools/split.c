@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat split`: a pack as parts (training, validation), by hash of key.
+ * `leat split`: splits a pack into parts (training, validation) by a hash of the key.
  */
 #include <string.h>
 
@@ -53,7 +53,7 @@ static void forget(parts *p)
     }
 }
 
-/* DIR/STEM-NAME.leat, or beside the pack. */
+/* Returns DIR/STEM-NAME.leat, or that name beside the pack. */
 static char *path_of(const char *pack, const char *folder, const char *name)
 {
     leat__buf b;
@@ -93,7 +93,7 @@ static int parse(parts *p, const char *text, const char *pack, const char *folde
     return 0;
 }
 
-/* Ranks within a value give an empty part only when no value has enough samples. */
+/* Warns about empty parts. With --stratify a part is empty only when no value has enough samples. */
 static void warn_empty(cli *c, const parts *p)
 {
     const char *field = cli_str(c, "stratify");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat top: a run that some other process makes, as it goes: follows the run file that a training
- * loop or `leat load` writes. On a terminal it draws in place and q quits; elsewhere it prints a
- * line each second; --json gives all of it. Main thread only.
+ * leat top: shows the run of another process while it runs: follows the run file that a training loop or
+ * `leat load` writes. On a terminal it draws in place and q quits; elsewhere it prints a line each second;
+ * --json prints everything. Main thread only.
  */
 #include <limits.h>
 #include <poll.h>
@@ -23,7 +23,7 @@
 
 #define LOOK_MS 200
 #define LINE_NS LEAT_NS_PER_S         /* between two plain lines */
-#define SILENT_NS (5 * LEAT_NS_PER_S) /* a run that writes is never silent for so long */
+#define SILENT_NS (5 * LEAT_NS_PER_S) /* a run that still writes is never silent for longer */
 #define FRAMES 256u
 #define TEXT 24
 #define OUT_MAX ((size_t)4 << 20)
@@ -41,12 +41,12 @@ static const leat__param options[] = {
 typedef struct job {
     cli *c;
     leat_doctor_run *run;
-    bool draws, keys; /* stdout can be drawn on; stdin gives single keys */
+    bool draws, keys; /* stdout can be redrawn; stdin gives single keys */
     struct termios before;
     live_view view;
     leat_doctor_frame frames[FRAMES];
     size_t count;
-    uint64_t news_ns, line_ns; /* when something came last; when the next line may be printed */
+    uint64_t news_ns, line_ns; /* time of the last news; earliest time of the next line */
     bool said_waiting;
 } job;
 
@@ -58,12 +58,12 @@ static bool can_draw(const cli *c)
     return !c->json && isatty(STDOUT_FILENO) && term != NULL && strcmp(term, "dumb") != 0;
 }
 
-/* Single keys without echo; Ctrl-C is a key like q, so that the view ends in order. */
+/* Sets the terminal to single keys without echo. Ctrl-C is a key like q, so that the view ends in order. */
 static void terminal_begin(job *j)
 {
     struct termios raw;
     if (!j->draws) return;
-    fputs("\033[?25l", stdout); /* no cursor */
+    fputs("\033[?25l", stdout); /* hides the cursor */
     fflush(stdout);
     if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &j->before) != 0) return;
     raw = j->before;
@@ -82,7 +82,7 @@ static void terminal_end(job *j)
     fflush(stdout);
 }
 
-/* Waits briefly; true when the user wants to leave. */
+/* Waits briefly; returns true when the user wants to leave. */
 static bool leave(job *j)
 {
     struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -130,7 +130,7 @@ static int print_json(job *j, const leat_doctor_diagnosis *d, leat_error *err)
     return rc;
 }
 
-/* Where nothing can be drawn: a line each second, and the whole view at the end. */
+/* Prints a line each second where nothing can be redrawn, and the whole view at the end. */
 static void print_line(job *j, const leat_doctor_diagnosis *d)
 {
     char at[TEXT], rate[TEXT], used[TEXT], limit[TEXT];
@@ -159,7 +159,7 @@ static int print_view(job *j, const leat_doctor_diagnosis *d, leat_error *err)
 static int show(job *j, bool last, leat_error *err)
 {
     const leat_doctor_diagnosis *d = leat_doctor_run_diagnosis(j->run);
-    if (d == NULL) return 0; /* its first second */
+    if (d == NULL) return 0; /* the run is in its first second */
     j->count = leat_doctor_run_frames(j->run, j->frames, FRAMES);
     if (j->draws) {
         draw(j, d);
@@ -176,14 +176,14 @@ static int show(job *j, bool last, leat_error *err)
 
 /* ---- Following ---- */
 
-/* A person at a terminal leaves when tired of waiting; a script or a pipe would hang. */
+/* True while it waits for a run. A person at a terminal can quit; a script or a pipe would hang. */
 static bool waits(const job *j)
 {
     if (j->draws && !cli_given(j->c, "wait")) return true;
     return (double)(leat__clock_ns() - j->news_ns) < 1e9 * cli_float(j->c, "wait");
 }
 
-/* A run that has not begun is waited for; *news says whether there was something new. */
+/* Reads the run file; waits for a run that has not begun. *news: whether there was something new. */
 static int look(job *j, uint32_t *news, leat_error *err)
 {
     int rc = leat_doctor_run_look(j->run, news, err);

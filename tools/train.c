@@ -98,7 +98,7 @@ static const leat__param output[] = {
     CLI_END,
 };
 
-/* A file of --config may name the output; Python reads it. */
+/* A --config file may set the output; Python reads it. */
 static int run(cli *c)
 {
     if (!cli_given(c, "output") && !cli_given(c, "config")) return cli_usage(c, "--output DIR is missing");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat uploads`: uploads in parts that were begun in a bucket and never ended.
+ * `leat uploads`: lists multipart uploads that were started in a bucket and never completed.
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@ static const leat__param options[] = {
 };
 
 typedef struct found {
-    leat__buf text; /* key, id and date of each, NUL behind each */
+    leat__buf text; /* key, id and date of each, each followed by a NUL */
     size_t count;
 } found;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat verify`: reads every byte of a pack and says what is damaged.
+ * `leat verify`: reads every byte of a pack and reports damage.
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,17 +20,17 @@ static const leat__param options[] = {
 typedef struct watch {
     cli *c;
     cli_progress bar;
-    leat__json json; /* of the findings, with --json */
+    leat__json json; /* findings, with --json */
 } watch;
 
-/* A finding about the whole file has no page. */
+/* Prints a position; a finding about the whole file has none. */
 static void put_place(cli *c, const char *name, int64_t value)
 {
     if (value >= 0) cli_out(c, "\t%s %lld", name, (long long)value);
     else cli_out(c, "\t%s -", name);
 }
 
-/* Without the name of the file, which has its own column. */
+/* Returns the reason without the name of the file, which has its own column. */
 static const char *reason_of(const leat_pack_damage *d)
 {
     const size_t len = strlen(d->path);
@@ -54,7 +54,7 @@ static int on_damage(void *cookie, const leat_pack_damage *d)
         leat__json_end(j);
         return cli_interrupted(w->c);
     }
-    /* through the writer of JSON, so that a hostile key cannot forge a line */
+    /* written as JSON, so that a hostile key cannot forge a line */
     leat__buf line;
     leat__json j;
     leat__buf_init(&line, LEAT__MEM_MISC, 4u << 20);

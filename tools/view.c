@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat view`: look at the images of a pack and the columns beside it in a browser. The page's server
- * has its own threads; the main thread waits for Ctrl-C.
+ * `leat view`: shows the images of a pack and the columns beside it in a browser. The page's server has its
+ * own threads; the main thread waits for Ctrl-C.
  */
 #include "view/view.h"
 
@@ -83,7 +83,7 @@ static int say_where(cli *c, const leat__view *v)
     return code;
 }
 
-/* Collects the words behind the first, split at commas; their text is in `words`. Returns how many. */
+/* Collects the arguments after the first, split at commas; their text is in `words`. Returns their number. */
 static uint32_t list_columns(const cli *c, leat__buf *words, const char *with[WITH_MAX + 1])
 {
     uint32_t count = 0;
