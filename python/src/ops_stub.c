@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes leat/ops.pyi, the typed face of leat/ops.py, from the table of ops. Runs at build time.
+ * Writes leat/ops.pyi, the type stubs of leat/ops.py, from the table of ops. Runs at build time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void print_choices(const char *choices)
         if (*c == '|') printf("\", \"");
         else putchar(*c);
     }
-    printf("\"] | object"); /* also a torch or NumPy dtype */
+    printf("\"] | object"); /* or a torch or NumPy dtype */
 }
 
 static void print_type(const leat_op_param *p)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The index of a pack as an Arrow C stream, so that pandas, Polars, DuckDB and pyarrow read its
- * columns. The structures are those of the Arrow C data and stream interfaces. Arrow's
- * specification asks each implementation to declare them itself.
+ * The index of a pack as an Arrow C stream, so that pandas, Polars, DuckDB and pyarrow read its columns.
+ * The structures are those of the Arrow C data and stream interfaces; Arrow's specification asks each
+ * implementation to declare them itself.
  *
- * One batch holds up to 65,536 rows: sample_id, key, and per field what the index knows of it
- * (numbers themselves; sizes of everything else; width, height … of images). No page is read.
+ * One batch holds up to 65,536 rows: sample_id, key, and for each field what the index contains (numbers
+ * themselves; sizes of everything else; width, height … of images). No page is read.
  *
- * Consumers call from any thread and without the GIL: nothing here touches Python but the
- * capsule.
+ * Consumers call from any thread and without the GIL: nothing here touches Python except the capsule.
  */
 #include "py_leat.h"
 
@@ -51,11 +50,11 @@ struct ArrowArrayStream {
 
 /* ---- columns -------------------------------------------------------------------------------- */
 
-/* What a column shows of its field. */
+/* The part of its field that a column shows. */
 typedef enum part {
     PART_ID,
     PART_KEY,
-    PART_VALUE, /* INT, FLOAT */
+    PART_VALUE, /* for INT and FLOAT */
     PART_BYTES, /* size of the payload; null when absent */
     PART_WIDTH,
     PART_HEIGHT,
@@ -229,7 +228,7 @@ static void *array_buffer(struct ArrowArray *a, int i, size_t bytes)
     return b->owned[i];
 }
 
-/* Notes which rows are there; rows without a value are counted. */
+/* Marks the rows that have a value and counts those without. */
 static int fill_validity(struct ArrowArray *a, const leat_pack_cell *cells, uint64_t rows)
 {
     uint8_t *bits = array_buffer(a, 0, rows / 8 + 1);
@@ -241,7 +240,7 @@ static int fill_validity(struct ArrowArray *a, const leat_pack_cell *cells, uint
     return 0;
 }
 
-/* Keys are any bytes, Arrow's strings are UTF-8: other bytes become question marks. */
+/* Replaces invalid UTF-8 by question marks: keys are any bytes, Arrow's strings are UTF-8. */
 static void make_utf8(char *text, size_t size)
 {
     size_t good;
@@ -348,7 +347,7 @@ static int get_next(struct ArrowArrayStream *self, struct ArrowArray *out)
 
     memset(out, 0, sizeof *out);
     leat__error_reset(&s->error);
-    if (rows == 0) return 0; /* a released array says that this is the end */
+    if (rows == 0) return 0; /* a released array marks the end */
     leat_pack_cell *cells = LEAT_NEW_ARRAY(PACK, leat_pack_cell, rows);
     if (cells == NULL) return errno_of(s, LEAT_ENOMEM);
     LEAT_GO(rc, out, array_start(out, rows, 1, s->count));
@@ -381,7 +380,7 @@ static void stream_release(struct ArrowArrayStream *self)
 static void capsule_free(PyObject *capsule)
 {
     struct ArrowArrayStream *a = PyCapsule_GetPointer(capsule, "arrow_array_stream");
-    if (a->release != NULL) a->release(a); /* no consumer moved it out */
+    if (a->release != NULL) a->release(a); /* no consumer took it */
     leat__free(a);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Long calls run in a thread of Python's own, and share an array with the thread that waits for
- * them: see py_leat.h. Any thread.
+ * Long calls run in a separate Python thread and share an array with the thread that waits for them: see
+ * py_leat.h. Any thread.
  */
 #include "py_leat.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * DLPack out: capsules that consumers own. The structures are those of the DLPack standard
- * (ABI 1.x and the one before it), written down here because they are all that is needed of it.
+ * DLPack export: capsules that consumers own. The structures are those of the DLPack standard (ABI 1.x and
+ * the one before it), declared here because leat needs nothing else of it.
  *
  * Deleters run on any thread, with or without the GIL: they touch nothing of Python.
  */
@@ -48,7 +48,7 @@ typedef struct dl_managed_versioned {
     dl_tensor tensor;
 } dl_managed_versioned;
 
-/* What a capsule owns: one block with the structure, its shape, and a hold on the memory. */
+/* The memory of a capsule: one block with the structure, its shape, and a reference to the data. */
 typedef struct export
 {
     union {
@@ -108,7 +108,7 @@ static void fill(const py_tensor *t, export *e, dl_tensor *out)
         if (t->shape[d] == 0) empty = true;
     }
     *out = (dl_tensor){
-        .data = empty ? NULL : t->data, /* as the standard asks for tensors without elements */
+        .data = empty ? NULL : t->data, /* as the standard requires for tensors without elements */
         .device = {t->device < 0 ? DL_CPU : DL_CUDA, t->device < 0 ? 0 : t->device},
         .ndim = t->ndim,
         .shape = e->shape,
@@ -119,7 +119,7 @@ static void fill(const py_tensor *t, export *e, dl_tensor *out)
     out->dtype.lanes = 1;
 }
 
-/* A row-major copy of the elements, in separate memory. */
+/* Makes a row-major copy of the elements in separate memory. */
 static py_tensor *copy_of(const py_tensor *t)
 {
     int64_t count = 1, size = leat_dtype_size(t->dtype), at[LEAT_NDIM_MAX] = {0};
@@ -174,8 +174,8 @@ static bool asks_other_device(const py_tensor *t, PyObject *device)
     return true;
 }
 
-/* What was handed out is complete, so no stream has to wait for it; and it is not written again before
- * all streams are done with it. The stream is only checked. */
+/* Checks the stream, which is otherwise not used: exported data is complete, so no stream has to wait
+ * for it. It is not overwritten before all streams are done with it. */
 static bool accepts_stream(const py_tensor *t, PyObject *stream)
 {
     if (stream == Py_None) return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The doctor: judges facts that Python measured (leat/diagnose.py), and those of a loader that is
- * under watch. Facts and diagnoses cross as JSON text.
+ * The doctor: judges facts that Python measured (leat/diagnose.py), and those of a watched loader. Facts and
+ * diagnoses are passed as JSON text.
  */
 #include "py_leat.h"
 
@@ -19,7 +19,7 @@ static int append(void *cookie, const char *text, size_t len)
     return leat__buf_append(cookie, text, len);
 }
 
-/* The diagnosis in a format, as str. */
+/* Returns the diagnosis in a format, as str. */
 static PyObject *text_of(const leat_doctor_diagnosis *d, int format)
 {
     leat_error err = {.sample = -1, .offset = -1};

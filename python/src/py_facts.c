@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What needs no handle: the table of ops, checks of pipelines, sizes in text, the command.
+ * Functions that need no handle: the table of ops, checks of pipelines, sizes in text, the command.
  */
 #include "py_leat.h"
 
@@ -34,7 +34,7 @@ static PyObject *param_tuple(uint32_t op, uint32_t index)
     return NULL;
 }
 
-/* [(name, help, kind, [(name, kind, default, choices, min, max, arity, help), …]), …] */
+/* Returns [(name, help, kind, [(name, kind, default, choices, min, max, arity, help), …]), …]. */
 static PyObject *facts_ops(PyObject *module, PyObject *unused)
 {
     uint32_t n = leat_op_count();
@@ -65,7 +65,7 @@ static PyObject *facts_defaults(PyObject *module, PyObject *unused)
                          LEAT__DEFAULT_CACHE_NAME, "ops", LEAT__DEFAULT_OPS);
 }
 
-/* Each order: its name, and whether it shuffles. Their places are the values. */
+/* Returns the name of each order and whether it shuffles; the position is its value. */
 static PyObject *facts_orders(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -106,7 +106,7 @@ static PyObject *facts_parse_bytes(PyObject *module, PyObject *args)
     return PyLong_FromUnsignedLongLong(bytes);
 }
 
-/* "jpeg", "png" …: by magic bytes; None when leat does not read this format. */
+/* Returns "jpeg", "png" …, detected by magic bytes; None when leat does not read this format. */
 static PyObject *facts_image_sniff(PyObject *module, PyObject *args)
 {
     Py_buffer data;
@@ -119,7 +119,7 @@ static PyObject *facts_image_sniff(PyObject *module, PyObject *args)
     return PyUnicode_FromString(leat__codec_name(codec));
 }
 
-/* Names of the image formats; the first has the number 1. */
+/* Returns the names of the image formats; the first has the number 1. */
 static PyObject *facts_codecs(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -132,7 +132,8 @@ static PyObject *facts_codecs(PyObject *module, PyObject *unused)
     return names;
 }
 
-/* tiny(images): float32 rows of the built-in embedding, from uint8 images of 32 x 32 x 3, as bytes-like. */
+/* tiny(images): returns float32 rows of the built-in embedding, as bytes, from uint8 images of 32 x
+ * 32 x 3. */
 static PyObject *facts_tiny(PyObject *module, PyObject *args)
 {
     const size_t image = (size_t)LEAT__TINY_SIDE * LEAT__TINY_SIDE * 3;
@@ -180,7 +181,8 @@ static const cli_command *const commands[] = {
     NULL,
 };
 
-/* One row of a command's table: (name, kind, default, choices, min, max, help); names with '_' for '-'. */
+/* Returns one row of a command's table: (name, kind, default, choices, min, max, help); names have
+ * '_' for '-'. */
 static PyObject *option_row(const leat__param *p)
 {
     static const char *const kinds[] = {
@@ -202,7 +204,7 @@ static PyObject *option_row(const leat__param *p)
     return NULL;
 }
 
-/* options("train"): the rows of a command's table, the common options last. */
+/* options("train"): returns the rows of a command's table, the common options last. */
 static PyObject *facts_options(PyObject *module, PyObject *args)
 {
     const char *name, *nearest = NULL;
@@ -227,7 +229,7 @@ static void free_argv(char **argv, Py_ssize_t n)
     leat__free(argv);
 }
 
-/* The words of a list, ended with NULL; NULL with an exception set. */
+/* Returns the words of a list, ended with NULL; NULL with an exception set on failure. */
 static char **word_list(PyObject *list, Py_ssize_t *count)
 {
     Py_ssize_t n = *count = PyList_Size(list);
@@ -246,8 +248,8 @@ static char **word_list(PyObject *list, Py_ssize_t *count)
     return words;
 }
 
-/* main(["leat", …], self): the same code as the command `leat`; the answer is its exit code.
- * `self` are the words that start it again. */
+/* main(["leat", …], self): runs the same code as the command `leat` and returns its exit code. `self`
+ * are the words that start it again. */
 static PyObject *facts_main(PyObject *module, PyObject *args)
 {
     PyObject *list, *again;
@@ -256,7 +258,7 @@ static PyObject *facts_main(PyObject *module, PyObject *args)
 
     (void)module;
     if (!PyArg_ParseTuple(args, "OO", &list, &again)) return NULL;
-    char **words = word_list(list, &n), **argv = NULL; /* the command moves words about in argv */
+    char **words = word_list(list, &n), **argv = NULL; /* the command reorders argv */
     char **self = words != NULL ? word_list(again, &self_count) : NULL;
     if (self != NULL) argv = LEAT_NEW_ARRAY(MISC, char *, (size_t)n + 1);
     if (self != NULL && argv == NULL) PyErr_NoMemory();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fields that follow an image in samples at random: what leat.open(path, image=..., mask="follow") stands on.
- * The loader's own followers (loader/follow.c) fill a batch of one row, so that values are the loader's.
+ * Fields that follow an image, for random access to samples: used by leat.open(path, image=...,
+ * mask="follow"). The loader's own followers (loader/follow.c) fill a batch of one row, so that values equal
+ * the loader's.
  */
 #include "py_follow.h"
 
@@ -17,7 +18,7 @@
 
 struct py_follow {
     PyObject_HEAD py_pack_handle *h;
-    PyObject *images; /* the list, which keeps the pipelines */
+    PyObject *images; /* the list, which keeps the pipelines alive */
     leat__follow follow;
     leat_budget *budget;
     leat__frames *frames;
@@ -47,7 +48,8 @@ static int add_column(leat__shape *shape, const char *name, leat_error *err)
     return c->tensor.name != NULL ? 0 : leat__fail_nomem(err, strlen(name), "a name");
 }
 
-/* The images that can be followed: a list of (name, field, Pipeline). False with an exception set. */
+/* Reads the images that can be followed from a list of (name, field, Pipeline). Returns false with an
+ * exception set. */
 static bool take_images(PyObject *list, leat__shape *shape, leat__followed *images, uint32_t count)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -79,7 +81,7 @@ static int open_followers(py_follow *self, const char *text, leat__shape *shape,
         f->image_cell = f->image_field;
     }
     LEAT_TRY(leat_budget_open(&self->budget, UINT64_MAX / 2, err));
-    return leat__frames_open(&self->frames, self->budget, shape, err); /* takes the shape */
+    return leat__frames_open(&self->frames, self->budget, shape, err); /* takes ownership of the shape */
 }
 
 PyObject *py_follow_new(py_pack_handle *h, PyObject *args)
@@ -125,7 +127,7 @@ void py_follow_skip(const py_follow *self, bool *skip)
     for (uint32_t i = 0; i < self->follow.count; i++) skip[self->follow.list[i].field] = true;
 }
 
-/* A frame of one row with room for what the sample has. */
+/* Opens a frame of one row with room for the sample's values. */
 static int open_frame(py_follow *self, const leat_pack_cell *cells, leat__frame **frame, leat_error *err)
 {
     const leat__shape *shape = leat__frames_shape(self->frames);
@@ -177,7 +179,7 @@ int py_follow_fill(py_follow *self, leat_sample *sample, leat__pipeline_worker *
     return rc;
 }
 
-/* (bytes, dtype, shape) of one value. */
+/* Returns (bytes, dtype, shape) of one value. */
 static PyObject *value_of(const leat__follower *f, const leat__frame *frame)
 {
     const leat_tensor *t = &frame->tensors[f->column];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Followers of a pack's images for samples at random; see py_follow.c.
+ * Followers of a pack's images for random access to samples; see py_follow.c.
  */
 #ifndef LEAT_PY_FOLLOW_H
 #define LEAT_PY_FOLLOW_H
@@ -11,17 +11,17 @@
 
 typedef struct py_follow py_follow;
 
-/* NULL with a TypeError for any other object. */
+/* Returns NULL with a TypeError for any other object. */
 py_follow *py_follow_of(PyObject *object);
-/* The pipeline of a leat._leat.Pipeline; NULL with a TypeError for any other object. */
+/* Returns the pipeline of a leat._leat.Pipeline; NULL with a TypeError for any other object. */
 const leat__pipeline *py_pipeline_of(PyObject *object);
-/* Marks the fields that follow: their stored values are not wanted. */
+/* Marks the fields that follow: their stored values are not needed. */
 void py_follow_skip(const py_follow *self, bool *skip);
-/* Moves the values of the sample last read, number key->sample, into a new frame. Without the GIL. */
+/* Fills a new frame with the values of the sample last read, number key->sample. Called without the GIL. */
 int py_follow_fill(py_follow *self, leat_sample *sample, leat__pipeline_worker *worker,
                    const leat__draw_key *key, bool as_stored, leat__follow_scratch *scratch,
                    leat__frame **frame, leat_error *err) LEAT_MUST_CHECK;
-/* Name to (bytes, dtype, shape) of each. */
+/* Returns a dict from name to (bytes, dtype, shape). */
 PyObject *py_follow_values(const py_follow *self, const leat__frame *frame);
 
 #endif

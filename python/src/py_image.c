@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Images between Python and the codecs: decode them to arrays, restore them as files, describe them for
+ * Images between Python and the codecs: decodes them to arrays, restores them as files, describes them for
  * the index. Works without the GIL, on private memory.
  */
 #include "py_leat.h"
@@ -17,9 +17,9 @@
 #include "ingest/pixel_file.h"
 #include "pack/kind.h"
 
-#define FILE_MAX ((size_t)1 << 32) /* bytes of a restored file */
+#define FILE_MAX ((size_t)1 << 32) /* largest restored file, in bytes */
 
-/* A copy of encoded bytes, followed by the padding that codecs need. */
+/* Copies encoded bytes and appends the padding that codecs need. */
 static uint8_t *padded(const void *data, size_t size, leat_error *err)
 {
     uint8_t *copy = leat__alloc(LEAT__MEM_SCRATCH, size + LEAT__CODEC_PADDING);
@@ -32,7 +32,7 @@ static uint8_t *padded(const void *data, size_t size, leat_error *err)
     return copy;
 }
 
-/* The position of pixel (0, 0) of the turned image in the stored one, and the distance of one step
+/* The position in the stored image of pixel (0, 0) of the turned image, and the distances of one step
  * down and one step right. */
 typedef struct walk {
     uint32_t height, width; /* of the turned image */
@@ -67,7 +67,7 @@ static void interleave(const leat__planes *p, const walk *go, uint8_t *out)
     }
 }
 
-/* Pixels in a separate block. */
+/* Decoded pixels in a separate block. */
 typedef struct decoded {
     uint8_t *block;
     int64_t shape[3];
@@ -116,7 +116,7 @@ static int decode(const py_pack_handle *h, const void *data, size_t size, const 
     }
     LEAT_GO(rc, out, leat__codec_decode_planes(decoder, &info, bytes, size, &request, &planes, err));
     const walk go = walk_of(&planes, image->orientation);
-    size_t total = (size_t)go.height * go.width * planes.channels; /* the limits bound it */
+    size_t total = (size_t)go.height * go.width * planes.channels; /* bounded by the limits */
     out->block = leat__alloc_aligned(LEAT__MEM_BATCH, total + 1, 256);
     if (out->block == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, total, "an image"));
     interleave(&planes, &go, out->block);
@@ -191,7 +191,7 @@ int py_image_describe(const void *data, size_t size, leat_pack_image *image, lea
     return 0;
 }
 
-/* Pixels (height x width x channels) as a file of this codec, appended to `out`. */
+/* Encodes pixels (height x width x channels) as a file of this codec, appended to `out`. */
 static int encode(leat__codec_id codec, const uint8_t *pixels, uint32_t height, uint32_t width,
                   uint32_t channels, leat__buf *out, leat_error *err)
 {

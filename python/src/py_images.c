@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Curating images: leat.check, leat.dedup_images and leat.dedup_semantic (leat/_images.py) call
- * include/leat/images.h. They run in a thread of Python's own, as in py_ingest.c.
+ * include/leat/images.h. They run in a separate Python thread, as in py_ingest.c.
  */
 #include "py_leat.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Packing and exporting: leat.pack and leat.export (leat/_pack.py) are the commands of those
- * names. Both run in a thread of Python's own; progress and cancelling go through a small array
- * that both sides look at, so that nothing here waits for the GIL.
+ * Packing and exporting: leat.pack and leat.export (leat/_pack.py) do the same as the commands of those
+ * names. Both run in a separate Python thread; progress and cancelling go through a small shared array, so
+ * that nothing here waits for the GIL.
  */
 #include "py_leat.h"
 
@@ -148,7 +148,7 @@ static int on_split(void *cookie, uint64_t done, uint64_t total)
     return py_on_progress(cookie, done, total, 0, 0);
 }
 
-/* Fills the parts from a list of (path, share). */
+/* Reads the parts from a list of (path, share). */
 static int take_parts(PyObject *list, leat_split_part *parts, uint32_t *count)
 {
     Py_ssize_t n = PyList_Size(list);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The loader below leat.Loader (leat/_loader.py). Options arrive checked and complete;
- * batches leave as tuples of tensors that share one block of memory.
+ * The loader behind leat.Loader (leat/_loader.py). Options arrive checked and complete; batches are returned
+ * as tuples of tensors that share one block of memory.
  *
- * Waiting happens in slices without the GIL, and between them Python may handle signals: Ctrl-C
- * ends a blocked next() within a slice.
+ * Waiting happens in slices without the GIL, and between them Python may handle signals: Ctrl-C ends a
+ * blocked next() within a slice.
  */
 #include "py_leat.h"
 
@@ -22,17 +22,17 @@
 typedef struct py_loader {
     PyObject_HEAD leat_loader *loader; /* NULL when closed */
     pid_t made_by;
-    bool busy;       /* a thread is inside without the GIL */
-    uint64_t given;  /* batches of this epoch that were handed out, or skipped by a resumed start */
-    bool hashed;     /* batches came with hashes of their samples */
-    uint64_t digest; /* of the samples handed out in this epoch, as `leat load --digest` folds them */
+    bool busy;                /* a thread is inside without the GIL */
+    uint64_t given;           /* batches of this epoch that were delivered, or skipped when resuming */
+    bool hashed;              /* batches have hashes of their samples */
+    uint64_t digest;          /* digest of the samples delivered in this epoch, as in `leat load --digest` */
     leat_doctor_watch *watch; /* NULL until first used */
     leat_doctor_server *server;
 } py_loader;
 
 /* ---- options ---------------------------------------------------------------------------------- */
 
-/* Memory that options point at until the loader is open. */
+/* Memory that options point to until the loader is open. */
 typedef struct scratch {
     leat_loader_image *images;
     leat_loader_source *sources;
@@ -53,7 +53,7 @@ static void scratch_free(scratch *s)
     if (s->has_edges) PyBuffer_Release(&s->edges);
 }
 
-/* [(name or None, field or None, ops), …]; the strings live in the list. */
+/* Parses [(name or None, field or None, ops), …]; the list owns the strings. */
 static int parse_images(leat_loader_opts *o, scratch *s, PyObject *list)
 {
     Py_ssize_t n = list != Py_None ? PyList_Size(list) : 0;
@@ -74,7 +74,7 @@ static int parse_images(leat_loader_opts *o, scratch *s, PyObject *list)
     return 0;
 }
 
-/* [(path, weight, repeat, choose), …] and [(field, i, f), …]; the text lives in the lists. */
+/* Parses [(path, weight, repeat, choose), …] and [(field, i, f), …]; the lists own the text. */
 static int parse_sources(leat_loader_opts *o, scratch *s, PyObject *sources, PyObject *defaults)
 {
     Py_ssize_t n = sources != Py_None ? PyList_Size(sources) : 0;
@@ -322,7 +322,7 @@ static PyObject *loader_begin(PyObject *o, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Waits for a batch, letting Python handle signals between slices. -1 with an exception. */
+/* Waits for a batch, and lets Python handle signals between slices. Returns -1 with an exception set. */
 static int wait_batch(py_loader *self, leat_batch **batch)
 {
     leat_error err;
@@ -371,7 +371,7 @@ static PyObject *field_value(py_memory *memory, const leat_tensor *t, uint32_t r
     return tensor;
 }
 
-/* (fields…, sample_id): tensors of one batch, which `memory` keeps alive. */
+/* Returns (fields…, sample_id): tensors of one batch, which `memory` keeps alive. */
 static PyObject *batch_tuple(py_memory *memory, uint32_t count, const leat_tensor *const *fields,
                              uint32_t rows, const uint64_t *ids, int32_t device)
 {
@@ -383,7 +383,7 @@ static PyObject *batch_tuple(py_memory *memory, uint32_t count, const leat_tenso
         if (item == NULL || PyTuple_SetItem(tuple, i, item) != 0) Py_CLEAR(tuple);
     }
     if (tuple == NULL) return NULL;
-    /* ids are below 2^48: as int64, because torch can hardly compute with uint64 */
+    /* ids are below 2^48: as int64, because torch has few operations on uint64 */
     item = py_tensor_new(memory, (void *)ids, LEAT_DTYPE_I64, 1, &n, NULL);
     if (item == NULL || PyTuple_SetItem(tuple, count, item) != 0) Py_CLEAR(tuple);
     return tuple;
@@ -400,7 +400,7 @@ static void fold_digest(py_loader *self, const leat_batch *batch)
 
 static PyObject *deliver(py_loader *self, leat_batch *batch)
 {
-    uint32_t count = batch->field_count; /* the loader may have been told to change */
+    uint32_t count = batch->field_count; /* not the loader's: a change may be pending */
     const leat_tensor **fields = LEAT_NEW_ARRAY(LOADER, const leat_tensor *, count + 1);
     PyObject *tuple = NULL;
 
@@ -420,8 +420,8 @@ static PyObject *deliver(py_loader *self, leat_batch *batch)
     return tuple;
 }
 
-/* next(capturing=False, stream=None): the next batch, or None after the last one. Steps on the stream are
- * only measured while a doctor watches. */
+/* next(capturing=False, stream=None): returns the next batch, or None after the last. Steps on the
+ * stream are measured only while a doctor watches. */
 static PyObject *loader_next(PyObject *o, PyObject *args)
 {
     py_loader *self = (py_loader *)o;
@@ -442,7 +442,7 @@ static PyObject *loader_next(PyObject *o, PyObject *args)
     return deliver(self, batch);
 }
 
-/* set(images or None, batch_size or 0, when): whether it was applied to the epoch that runs. */
+/* set(images or None, batch_size or 0, when): returns whether it was applied to the current epoch. */
 static PyObject *loader_set(PyObject *o, PyObject *args)
 {
     py_loader *self = (py_loader *)o;
@@ -467,7 +467,8 @@ static PyObject *loader_set(PyObject *o, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* After a change within an epoch: batches that are behind, in batches of the size of now. */
+/* counted(given): after a change within an epoch, sets the number of past batches, in batches of the
+ * current size. */
 static PyObject *loader_counted(PyObject *o, PyObject *args)
 {
     unsigned long long given;
@@ -547,7 +548,7 @@ static PyObject *loader_fields(PyObject *o, PyObject *unused)
     return list;
 }
 
-/* stats(all=False): figures of the epoch, or of all epochs so far. */
+/* stats(all=False): returns figures of the epoch, or of all epochs so far. */
 static PyObject *loader_stats(PyObject *o, PyObject *args)
 {
     py_loader *self = (py_loader *)o;
@@ -604,7 +605,7 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
     return stats;
 }
 
-/* prepared(ns): the caller spent so long on the batch it was handed last. */
+/* prepared(ns): reports how long the caller worked on the last batch. */
 static PyObject *loader_prepared(PyObject *o, PyObject *args)
 {
     py_loader *self = (py_loader *)o;
@@ -616,7 +617,7 @@ static PyObject *loader_prepared(PyObject *o, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* set_memory(bytes): the budget from now on. */
+/* set_memory(bytes): sets the budget from now on. */
 static PyObject *loader_set_memory(PyObject *o, PyObject *args)
 {
     py_loader *self = (py_loader *)o;
@@ -631,7 +632,7 @@ static PyObject *loader_set_memory(PyObject *o, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* order(epoch, first, out): which samples this rank gets, into a buffer of uint64. */
+/* order(epoch, first, out): writes the samples that this rank gets to a buffer of uint64. */
 static PyObject *loader_order(PyObject *o, PyObject *args)
 {
     py_loader *self = (py_loader *)o;
@@ -666,7 +667,7 @@ static PyObject *loader_counts(PyObject *o, PyObject *unused)
                          (unsigned long long)self->given);
 }
 
-/* advice(): lines that a user should know. */
+/* advice(): returns lines that a user should know. */
 static PyObject *loader_advice(PyObject *o, PyObject *unused)
 {
     py_loader *self = (py_loader *)o;
@@ -676,7 +677,7 @@ static PyObject *loader_advice(PyObject *o, PyObject *unused)
     if (!enter(self)) return NULL;
     PyObject *list = PyList_New(0);
     for (uint32_t i = 0; list != NULL && (line = leat_loader_advice(self->loader, i)) != NULL; i++) {
-        PyObject *text = PyUnicode_DecodeFSDefault(line); /* it names a path */
+        PyObject *text = PyUnicode_DecodeFSDefault(line); /* the line contains a path */
         if (text == NULL || PyList_Append(list, text) != 0) Py_CLEAR(list);
         Py_XDECREF(text);
     }
@@ -686,7 +687,7 @@ static PyObject *loader_advice(PyObject *o, PyObject *unused)
 
 /* ---- looking at it ---------------------------------------------------------------------------- */
 
-/* The watch, opened when it is first asked for. */
+/* Returns the watch; opens it when first requested. */
 static leat_doctor_watch *watch_of(py_loader *self)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -708,7 +709,7 @@ static PyObject *loader_watch(PyObject *o, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* record(path or None): the run into a file, or its end. */
+/* record(path or None): starts recording the run to a file, or ends it. */
 static PyObject *loader_record(PyObject *o, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The module leat._leat: puts the types together. Types are kept in statics, so it is loaded
- * once per process; sub-interpreters are refused.
+ * The module leat._leat: registers the types. Types are kept in static variables, so it is loaded once per
+ * process; sub-interpreters are refused.
  */
 #include "py_leat.h"
 
@@ -38,7 +38,7 @@ static struct PyModuleDef module_def = {
     .m_slots = module_slots,
 };
 
-PyMODINIT_FUNC PyInit__leat(void); /* what the interpreter looks for */
+PyMODINIT_FUNC PyInit__leat(void); /* called by the interpreter */
 
 PyMODINIT_FUNC PyInit__leat(void)
 {

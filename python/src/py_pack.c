@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading a pack: what leat.Dataset (leat/_dataset.py) stands on. Values leave as plain Python
- * objects; what they mean is decided there.
+ * Reading a pack: used by leat.Dataset (leat/_dataset.py). Values are returned as plain Python objects, which
+ * are interpreted there.
  */
 #include "py_leat.h"
 
@@ -88,8 +88,8 @@ static void pack_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-/* The open pack, with a reference for the caller; raises when it was closed. Packs are only
- * read, and by pread: a forked child may keep using them. */
+/* Returns the open pack with a reference for the caller; raises when it was closed. Packs are only
+ * read, with pread, so a forked child may keep using them. */
 static py_pack_handle *enter(PyObject *self)
 {
     py_pack_handle *h = ((py_pack *)self)->handle;
@@ -154,7 +154,7 @@ static PyObject *shape_tuple(const uint64_t *shape, uint32_t ndim)
     return tuple;
 }
 
-/* (name, type, dtype or None, shape or None, ndim) of each field. */
+/* Returns (name, type, dtype or None, shape or None, ndim) of each field. */
 static PyObject *pack_fields(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -223,7 +223,7 @@ static PyObject *pack_classes(PyObject *self, PyObject *args)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* Keys first … first+count-1 as a list of bytes. */
+/* Returns keys first … first+count-1 as a list of bytes. */
 static PyObject *pack_keys(PyObject *self, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -271,7 +271,7 @@ static PyObject *pack_find(PyObject *self, PyObject *args)
     return rc == 0 ? PyLong_FromUnsignedLongLong(sample) : py_raise(&err);
 }
 
-/* Type of samples and channels of an image field, as leat._leat.Pipeline takes them. */
+/* Returns the sample type and the channels of an image field, as leat._leat.Pipeline takes them. */
 static PyObject *pack_kind(PyObject *self, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -336,7 +336,7 @@ PyObject *py_sample_list(const py_pack_handle *h, const leat_sample *s, const bo
     return list;
 }
 
-/* The values of one sample in the order of the schema, then its key. */
+/* Returns the values of one sample in the order of the schema, then its key. */
 static PyObject *pack_sample(PyObject *self, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -363,7 +363,7 @@ static PyObject *pack_sample(PyObject *self, PyObject *args)
     return list;
 }
 
-/* An INT or FLOAT column, from `first` on, into a writable buffer of 8-byte numbers. */
+/* Reads an INT or FLOAT column, from `first` on, into a writable buffer of 8-byte numbers. */
 static PyObject *pack_column(PyObject *self, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};

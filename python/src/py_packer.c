@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writing a pack: what leat.Writer (leat/_writer.py) stands on. Python hands over each sample as
- * a list of values that are already of the right kind for their fields.
+ * Writing a pack: used by leat.Writer (leat/_writer.py). Python passes each sample as a list of values that
+ * already have the right types for their fields.
  */
 #include "py_leat.h"
 
@@ -17,22 +17,22 @@
 #include "pack/packer.h"
 
 typedef struct py_packer {
-    PyObject_HEAD leat_packer *packer; /* NULL when closed, and when `sent_only` */
-    char *path;                        /* owned; in a bucket: of the file that is written here first */
+    PyObject_HEAD leat_packer *packer; /* NULL when closed, and with `sent_only` */
+    char *path;                        /* owned; for a bucket: the local file that is written first */
     char *remote;                      /* NULL, or the path in a bucket */
-    leat__bucket_pack stage;           /* on the way there */
-    bool sent_only;                    /* an earlier run wrote the pack whole: only its upload is missing */
-    uint64_t written;                  /* samples of it */
-    uint64_t identity;                 /* of fields and options, for a bucket */
+    leat__bucket_pack stage;           /* the upload to a bucket */
+    bool sent_only;                    /* an earlier run finished the pack: only its upload is missing */
+    uint64_t written;                  /* number of samples in that pack */
+    uint64_t identity;                 /* hash of fields and options, for a bucket */
     pid_t made_by;
     bool busy; /* a thread is inside without the GIL */
     uint32_t field_count;
-    leat_field *fields; /* names owned */
+    leat_field *fields; /* names are owned */
 } py_packer;
 
-/* Raises leat.ArgumentError; -1. */
-#define SIDE_MAX 1000000 /* as of files */
+#define SIDE_MAX 1000000 /* as for files */
 
+/* Raises leat.ArgumentError and returns -1. */
 static int wrong(const char *format, ...)
 {
     leat_error err = {.code = LEAT_EINVAL, .sample = -1, .offset = -1};
@@ -71,7 +71,7 @@ static int parse_shape(leat_field *f, PyObject *shape)
     return 0;
 }
 
-/* (name, type, dtype or None, shape, ndim) */
+/* Parses (name, type, dtype or None, shape, ndim). */
 static int parse_field(leat_field *f, PyObject *row)
 {
     const char *name, *type, *dtype;
@@ -140,7 +140,7 @@ static int count_written(py_packer *self, leat_error *err)
     return rc;
 }
 
-/* A finished pack waits for its upload: it must be of the same fields and options. */
+/* Checks that a finished pack, which waits for its upload, has the same fields and options. */
 static int check_origin(const py_packer *self, leat_error *err)
 {
     leat__origin was;
@@ -158,12 +158,12 @@ static int check_origin(const py_packer *self, leat_error *err)
         self->remote);
 }
 
-/* A pack for a bucket is written to a folder of this machine and sent by finish(). */
+/* Opens a pack for a bucket: it is written to a local folder and uploaded by finish(). */
 static int open_remote(py_packer *self, leat_packer_opts *opts, leat_error *err)
 {
     self->remote = self->path;
     self->path = NULL;
-    if (opts->append) return leat_packer_open(&self->packer, self->remote, opts, err); /* refuses it */
+    if (opts->append) return leat_packer_open(&self->packer, self->remote, opts, err); /* fails */
     LEAT_TRY(leat__bucket_pack_open(&self->stage, self->remote, opts->replace != 0, opts->resume != 0, err));
     self->path = leat__strdup(LEAT__MEM_PACK, self->stage.path);
     if (self->path == NULL) return leat__fail_nomem(err, strlen(self->stage.path), "a path");
@@ -173,7 +173,7 @@ static int open_remote(py_packer *self, leat_packer_opts *opts, leat_error *err)
         return count_written(self, err);
     }
     if (!opts->resume) leat__bucket_pack_forget(&self->stage);
-    opts->replace = !opts->resume; /* an existing file is an earlier run's of the same path */
+    opts->replace = !opts->resume; /* an existing file is from an earlier run for the same path */
     return leat_packer_open(&self->packer, self->path, opts, err);
 }
 
@@ -282,7 +282,7 @@ void py_value_drop(py_holding *h)
     *h = (py_holding){0};
 }
 
-/* Type of pixels, by the format of a buffer: uint8, uint16 or float32; else none. */
+/* Returns the type of pixels from the format of a buffer: uint8, uint16 or float32; else none. */
 static uint32_t pixel_dtype(const Py_buffer *view)
 {
     const char *format = view->format != NULL ? view->format : "B";
@@ -292,7 +292,7 @@ static uint32_t pixel_dtype(const Py_buffer *view)
     return strcmp(format, "f") == 0 ? LEAT_DTYPE_F32 : LEAT_DTYPE_NONE;
 }
 
-/* bytes: an encoded image. An array with two or three dimensions: pixels. */
+/* Converts an image: bytes are an encoded image, an array with two or three dimensions is pixels. */
 static int image_value(leat_pack_value *v, py_holding *h, PyObject *o)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -377,7 +377,7 @@ static bool fill_sample(py_packer *self, leat_pack_value *values, py_holding *he
     for (uint32_t i = 0; i < self->field_count; i++) {
         PyObject *item = PySequence_GetItem(list, i);
         int rc = item != NULL ? py_value_fill(&values[i], &held[i], &self->fields[i], item) : -1;
-        Py_XDECREF(item); /* the list holds it on */
+        Py_XDECREF(item); /* the list keeps it alive */
         if (rc != 0) return false;
     }
     return true;
@@ -424,7 +424,7 @@ static PyObject *packer_classes(PyObject *o, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "IO", &field, &list)) return NULL;
     Py_ssize_t n = PyList_Size(list);
-    if (n >= 0 && self->sent_only) Py_RETURN_NONE; /* it has them: the identity covers class names */
+    if (n >= 0 && self->sent_only) Py_RETURN_NONE; /* it already has them: the identity covers class names */
     if (n < 0 || !enter(self)) return NULL;
     const char **names = LEAT_NEW_ARRAY(PACK, const char *, (size_t)n + 1);
     for (Py_ssize_t i = 0; names != NULL && i < n; i++) {
@@ -450,7 +450,7 @@ static PyObject *stats_dict(const leat_packer_stats *stats)
                          (unsigned long long)stats->duplicate_keys);
 }
 
-/* During an upload: a signal handler that raises (Ctrl-C) stops it. */
+/* Called during an upload: a signal handler that raises (Ctrl-C) stops it. */
 static int on_sent(void *cookie, uint64_t done, uint64_t total)
 {
     (void)cookie, (void)done, (void)total;
@@ -481,12 +481,12 @@ static PyObject *packer_finish(PyObject *o, PyObject *unused)
         self->sent_only = rc != 0; /* finish() may be called again */
     }
     Py_END_ALLOW_THREADS self->busy = false;
-    if (PyErr_Occurred()) return NULL; /* of a signal handler */
+    if (PyErr_Occurred()) return NULL; /* raised by a signal handler */
     if (rc != 0) return py_raise(&err);
     return stats_dict(&stats);
 }
 
-/* How many samples of the pack that is appended to have this key; they are left out. */
+/* Deletes the samples with this key from the pack being appended to; returns their number. */
 static PyObject *packer_drop(PyObject *o, PyObject *args)
 {
     py_packer *self = (py_packer *)o;

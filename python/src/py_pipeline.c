@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Samples at random with their images made by pipelines: what leat.open(path, image=...) stands on.
- * The draws of a sample depend on (seed, epoch, sample) alone, as in a loader, so that the pixels are
- * the loader's.
+ * Random access to samples with images made by pipelines: used by leat.open(path, image=...). The random
+ * draws of a sample depend only on (seed, epoch, sample), as in a loader, so the pixels equal the loader's.
  */
 #include "py_follow.h"
 
@@ -14,13 +13,13 @@
 #include "op/pipeline.h"
 #include "pack/kind.h"
 
-#define IMAGES_MAX 64 /* images made of one sample */
+#define IMAGES_MAX 64 /* most images made of one sample */
 
 /* ---- leat._leat.Pipeline -------------------------------------------------------------------- */
 
 typedef struct py_pipeline {
     PyObject_HEAD leat__pipeline *pipeline;
-    _Atomic(leat__pipeline_worker *) idle; /* scratch of the call before, or NULL */
+    _Atomic(leat__pipeline_worker *) idle; /* scratch memory of the last call, or NULL */
 } py_pipeline;
 
 static PyTypeObject *pipeline_type;
@@ -82,7 +81,7 @@ typedef struct made {
     py_pipeline *pipeline; /* borrowed from the caller's list */
     const leat__output_spec *output;
     uint8_t *block;    /* all rows */
-    py_memory *memory; /* of the block, once it has one */
+    py_memory *memory; /* owner of the block, once it has one */
 } made;
 
 typedef struct making {
@@ -91,12 +90,12 @@ typedef struct making {
     leat__pipeline_worker *worker;
     made images[IMAGES_MAX];
     uint32_t count;
-    bool *skip; /* per field: an image that is made, so its bytes are not wanted */
+    bool *skip; /* per field: an image that is made, so its bytes are not needed */
     leat__draw_key key;
     bool as_stored;
-    py_follow *follow; /* or NULL */
+    py_follow *follow; /* NULL without followers */
     leat__follow_scratch scratch;
-    leat__frame *frame; /* what follows the images of the current sample */
+    leat__frame *frame; /* values that follow the images of the current sample */
 } making;
 
 static int make_image(making *m, made *image, void *out, leat_error *err)
@@ -119,7 +118,7 @@ static int make_image(making *m, made *image, void *out, leat_error *err)
     return leat__pipeline_run(image->pipeline->pipeline, m->worker, &encoded, &m->key, out, err);
 }
 
-/* Reads sample `index` and makes its images, row `row` of each block. Without the GIL. */
+/* Reads sample `index` and makes its images, row `row` of each block. Called without the GIL. */
 static int make_sample(making *m, uint64_t index, size_t row, leat_error *err)
 {
     int rc = 0;
@@ -200,7 +199,7 @@ static void let_go(making *m)
     leat__free(m->skip);
 }
 
-/* Appends what follows the images of the current sample to the list. */
+/* Appends the values that follow the images of the current sample to the list. */
 static bool add_followers(making *m, PyObject *followers)
 {
     if (m->frame == NULL) return true;
@@ -241,7 +240,7 @@ static PyObject *tensor_of(made *image, size_t rows)
     shape[n++] = last ? o->channels : o->width;
 
     void *block = image->block;
-    image->block = NULL; /* taken, also on failure */
+    image->block = NULL; /* ownership was taken, also on failure */
     image->memory = py_memory_new(NULL, block);
     if (image->memory == NULL) return NULL;
     return py_tensor_new(image->memory, block, o->dtype, n, shape, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Foreign formats read in Python (leat/_readers.py), as sources of leat.pack and of the command.
- * The flow of the packer calls `next` from a separate thread, which takes the GIL for one row.
+ * Foreign formats read in Python (leat/_readers.py), as sources of leat.pack and of the command. The packing
+ * flow calls `next` from a separate thread, which takes the GIL for one row.
  */
 #include "py_leat.h"
 
@@ -20,10 +20,10 @@
 #include "io/object.h"
 #include "io/url.h"
 
-#define PIECE ((size_t)8 << 20) /* of a copy */
+#define PIECE ((size_t)8 << 20) /* bytes copied at a time */
 
 typedef struct reader {
-    PyObject *object, *iterator, *row; /* row: the current one */
+    PyObject *object, *iterator, *row; /* row: the current row */
     leat_field *fields;
     uint32_t field_count;
     leat_pack_value *values;
@@ -33,7 +33,7 @@ typedef struct reader {
     char wrong[512];
 } reader;
 
-static PyObject *hook, *writer; /* opens paths, writes tables: what set_reader was given */
+static PyObject *hook, *writer; /* callbacks given to set_reader: open paths, write tables */
 
 static int code_of(PyObject *type)
 {
@@ -54,7 +54,7 @@ static int code_of(PyObject *type)
     return code;
 }
 
-/* The exception that is set, as text; its code. */
+/* Converts the current exception to text; returns its code. */
 static int take_exception(char *text, size_t size)
 {
     PyObject *type, *value, *trace;
@@ -112,7 +112,7 @@ static void reader_close(void *cookie)
     PyGILState_Release(gil);
 }
 
-/* (key, None or path, values), or (key, why it cannot be packed). */
+/* Parses (key, None or path, values), or (key, why it cannot be packed). */
 static int fill_row(reader *r, leat__row *row)
 {
     PyObject *key = PyTuple_GetItem(r->row, 0), *second = PyTuple_GetItem(r->row, 1);
@@ -131,7 +131,7 @@ static int fill_row(reader *r, leat__row *row)
     for (uint32_t i = 0; list != NULL && i < r->field_count; i++) {
         PyObject *item = PySequence_GetItem(list, i);
         int rc = item != NULL ? py_value_fill(&r->values[i], &r->held[i], &r->fields[i], item) : -1;
-        Py_XDECREF(item); /* the list holds it on */
+        Py_XDECREF(item); /* the list keeps it alive */
         if (rc != 0) {
             take_exception(r->wrong, sizeof r->wrong);
             row->wrong = r->wrong;
@@ -244,7 +244,7 @@ typedef struct telling {
     bool stopped;
 } telling;
 
-/* tell(done, total, bytes): reports progress; True when the export shall stop. */
+/* tell(done, total, bytes): reports progress; returns True when the export must stop. */
 static PyObject *tell(PyObject *self, PyObject *args)
 {
     telling *t = PyCapsule_GetPointer(self, NULL);
@@ -255,7 +255,7 @@ static PyObject *tell(PyObject *self, PyObject *args)
     return PyBool_FromLong(t->stopped);
 }
 
-/* writer(pack, folder, keys, replace, shard_bytes, select, tell). */
+/* Calls writer(pack, folder, keys, replace, shard_bytes, select, tell). */
 static PyObject *call_writer(telling *t)
 {
     static PyMethodDef method = {"tell", tell, METH_VARARGS, NULL};
@@ -273,7 +273,7 @@ static PyObject *call_writer(telling *t)
     return answer;
 }
 
-/* The writer returns (samples, files, bytes) of complete files. */
+/* Writes tables. The writer returns (samples, files, bytes) of complete files. */
 static int write_table(const leat_export_opts *o, leat_export_stats *stats, leat_error *err)
 {
     unsigned long long samples = 0, files = 0, bytes = 0;
@@ -290,7 +290,7 @@ static int write_table(const leat_export_opts *o, leat_export_stats *stats, leat
     return rc;
 }
 
-/* check_shard(path): raises unless there is nothing or a Parquet file of leat.export. */
+/* check_shard(path): raises unless the path is free or a Parquet file of leat.export. */
 PyObject *py_check_shard(PyObject *module, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -305,7 +305,7 @@ PyObject *py_check_shard(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* set_reader(opener, writer): opener(paths) answers a reader, or None for what it does not know; writer
+/* set_reader(opener, writer): opener(paths) returns a reader, or None for unknown formats; writer
  * writes tables. */
 PyObject *py_set_reader(PyObject *module, PyObject *args)
 {
@@ -323,7 +323,7 @@ PyObject *py_set_reader(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* All of a stream as bytes. */
+/* Reads a stream to its end; returns bytes. */
 static PyObject *drain(leat__stream *s)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -347,7 +347,7 @@ static PyObject *drain(leat__stream *s)
     return bytes;
 }
 
-/* read_file(path): all bytes of a local or remote file; gzip and zstd are undone. */
+/* read_file(path): returns all bytes of a local or remote file, decompressed if gzip or zstd. */
 PyObject *py_read_file(PyObject *module, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -391,7 +391,7 @@ static int copy_to(int fd, const leat__file *file, uint64_t size, leat_error *er
     return rc;
 }
 
-/* stage_file(path, fd, limit): the bytes of a remote file as they are. */
+/* stage_file(path, fd, limit): copies the bytes of a remote file unchanged. */
 PyObject *py_stage_file(PyObject *module, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -411,7 +411,7 @@ PyObject *py_stage_file(PyObject *module, PyObject *args)
     return rc == 0 ? PyLong_FromUnsignedLongLong(size) : py_raise(&err);
 }
 
-/* The first `limit` names of a folder of a bucket, one behind the other. */
+/* The first `limit` names in a folder of a bucket, concatenated. */
 typedef struct names {
     leat__buf text;
     size_t prefix, limit, count;
@@ -420,7 +420,7 @@ typedef struct names {
 static int add_name(void *cookie, const leat__object *o, leat_error *err)
 {
     names *n = cookie;
-    if (strlen(o->key) <= n->prefix) return 0; /* a mark of the folder itself */
+    if (strlen(o->key) <= n->prefix) return 0; /* the marker of the folder itself */
     if (n->count == n->limit) return leat__fail(err, LEAT_ECANCELED, "enough");
     n->count++;
     int rc = leat__buf_append(&n->text, o->key + n->prefix, strlen(o->key + n->prefix) + 1);
@@ -441,8 +441,8 @@ out:
     return rc == LEAT_ECANCELED && n->count == n->limit ? 0 : rc;
 }
 
-/* list_folder(path, limit): names in a folder of a bucket, whose path ends with '/'; so do those of
- * folders. */
+/* list_folder(path, limit): returns the names in a folder of a bucket. Paths and names of folders end
+ * with '/'. */
 PyObject *py_list_folder(PyObject *module, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -467,7 +467,7 @@ PyObject *py_list_folder(PyObject *module, PyObject *args)
     return list;
 }
 
-/* file_tail(path, bytes): the end of a file, or all of a smaller one. */
+/* file_tail(path, bytes): returns the end of a file, or all of a smaller one. */
 PyObject *py_file_tail(PyObject *module, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -495,7 +495,8 @@ PyObject *py_file_tail(PyObject *module, PyObject *args)
     return py_raise(&err);
 }
 
-/* decompress(name, data): gzip or zstd undone; other bytes as they are. `name` is for messages. */
+/* decompress(name, data): decompresses gzip or zstd; returns other bytes unchanged. `name` is for
+ * messages. */
 PyObject *py_decompress(PyObject *module, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};

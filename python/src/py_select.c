@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat.select (leat/_select.py) calls include/leat/select.h in a thread of Python's own,
- * as in py_ingest.c; and the rows that a selection names.
+ * leat.select (leat/_select.py) calls include/leat/select.h in a separate Python thread, as in py_ingest.c.
+ * Also returns the rows of a selection.
  */
 #include "py_leat.h"
 
@@ -45,7 +45,7 @@ PyObject *py_select(PyObject *module, PyObject *args, PyObject *kwargs)
     return py_run_report(&r, &json, rc, &err);
 }
 
-/* selection(paths of packs, selection): its rows as the bytes of uint64 numbers. */
+/* selection(paths of packs, selection): returns its rows as the bytes of uint64 numbers. */
 PyObject *py_selection(PyObject *module, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors: arrays over borrowed memory. NumPy sees them through the buffer protocol,
- * torch and JAX through DLPack (py_dlpack.c); neither copies. The memory is released when the last
- * array, tensor or capsule over it is dropped.
+ * Tensors: arrays over borrowed memory. NumPy reads them through the buffer protocol, torch and JAX through
+ * DLPack (py_dlpack.c); neither copies. The memory is released when the last array, tensor or capsule over
+ * it is released.
  */
 #include "py_leat.h"
 
@@ -40,7 +40,7 @@ void py_memory_ref(py_memory *memory)
 void py_memory_drop(py_memory *memory)
 {
     if (memory == NULL || atomic_fetch_sub_explicit(&memory->refs, 1, memory_order_acq_rel) != 1) return;
-    /* after a fork the locks of the loader may be held by threads that are not there */
+    /* after a fork, threads that no longer exist may hold the loader's locks */
     if (memory->made_by != getpid()) return;
     leat_batch_release(&memory->batch);
     leat__free(memory->block);
@@ -50,8 +50,8 @@ void py_memory_drop(py_memory *memory)
 /* ---- element types ------------------------------------------------------------------------ */
 
 typedef struct dtype_row {
-    const char *name, *format; /* NumPy's name; struct's letter for the buffer protocol */
-    char kind;                 /* NumPy's letter: b, i, u, f; 0 = NumPy has none */
+    const char *name, *format; /* NumPy's name; letter of `struct` for the buffer protocol */
+    char kind;                 /* NumPy's letter: b, i, u, f; 0 = NumPy has no such type */
 } dtype_row;
 
 static const dtype_row dtypes[] = {
@@ -65,7 +65,7 @@ static const dtype_row dtypes[] = {
     [LEAT_DTYPE_U64] = {"uint64", "L", 'u'},
     [LEAT_DTYPE_I64] = {"int64", "l", 'i'},
     [LEAT_DTYPE_F16] = {"float16", "e", 'f'},
-    /* struct has no letter for it: the bits, which NumPy users view as they like */
+    /* `struct` has no letter for it: exported as raw bits */
     [LEAT_DTYPE_BF16] = {"bfloat16", "H", 0},
     [LEAT_DTYPE_F32] = {"float32", "f", 'f'},
     [LEAT_DTYPE_F64] = {"float64", "d", 'f'},
@@ -146,7 +146,7 @@ static bool row_major(const py_tensor *t)
 
 static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
 {
-    static uint8_t nothing[256]; /* what an empty tensor points at */
+    static uint8_t nothing[256]; /* an empty tensor points here */
     py_tensor *t = (py_tensor *)self;
 
     view->obj = NULL;
@@ -246,7 +246,8 @@ static PyObject *get_device(PyObject *self, void *unused)
     return device < 0 ? PyUnicode_FromString("cpu") : PyUnicode_FromFormat("cuda:%d", (int)device);
 }
 
-/* CuPy, Numba and others: version 3. The data is complete, so there is no stream to wait for. */
+/* Implements version 3 of the protocol, for CuPy, Numba and others. The data is complete, so no
+ * stream has to be waited for. */
 static PyObject *get_cuda_array(PyObject *self, void *unused)
 {
     py_tensor *t = (py_tensor *)self;
@@ -282,7 +283,8 @@ static PyObject *refuse_array(PyObject *self, PyObject *args, PyObject *kwargs)
     return NULL;
 }
 
-/* NumPy asks for this where the buffer protocol fails, and without it makes an array of one object. */
+/* Returns a method that raises TypeError. NumPy calls it when the buffer protocol fails; without it,
+ * NumPy would make an array of one object. */
 static PyObject *get_array(PyObject *self, void *unused)
 {
     static PyMethodDef method = {"__array__", (PyCFunction)(void (*)(void))refuse_array,
@@ -325,7 +327,7 @@ static PyObject *tensor_repr(PyObject *self)
     return text;
 }
 
-/* The same memory that may not be written through. */
+/* Returns a read-only tensor over the same memory. */
 static PyObject *tensor_as_readonly(PyObject *self, PyObject *unused)
 {
     py_tensor *t = (py_tensor *)self;
@@ -337,7 +339,7 @@ static PyObject *tensor_as_readonly(PyObject *self, PyObject *unused)
     return view;
 }
 
-/* The same memory with its dimensions in another order. */
+/* Returns a tensor over the same memory with its dimensions in another order. */
 static PyObject *tensor_permute(PyObject *self, PyObject *args)
 {
     py_tensor *t = (py_tensor *)self;

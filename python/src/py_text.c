@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Text curation: leat.filter_text, leat.dedup_text and leat.score_text (leat/_text.py) are the
- * calls of include/leat/text.h. The first two run in a thread of Python's own, as in py_ingest.c.
+ * Text curation: leat.filter_text, leat.dedup_text and leat.score_text (leat/_text.py) call
+ * include/leat/text.h. The first two run in a separate Python thread, as in py_ingest.c.
  */
 #include "py_leat.h"
 
@@ -37,14 +37,14 @@ static void on_looked(void *cookie, const leat_filter_seen *doc)
     leat__filter_seen_json(doc, &((run *)cookie)->explained);
 }
 
-/* Takes the list of paths (bytes objects, which own them) and the control array. */
+/* Begins a run with the list of paths (bytes objects, which own them) and the control array. */
 static int begin(run *r, PyObject *inputs, PyObject *control)
 {
     leat__buf_init(&r->explained, LEAT__MEM_MISC, 64u << 20);
     return py_run_begin(&r->of, inputs, control);
 }
 
-/* A step of a run in parts, from a tuple of python/leat/_ray.py; its strings belong to the tuple. */
+/* Reads a step of a run in parts from a tuple of python/leat/_ray.py, which owns the strings. */
 static int take_part(PyObject *tuple, leat__part *p)
 {
     int step;
@@ -62,7 +62,7 @@ static int take_part(PyObject *tuple, leat__part *p)
     return 0;
 }
 
-/* The answer is JSON text: a report, or lines. */
+/* Ends a run; returns its JSON text: a report, or lines. */
 static PyObject *end(run *r, leat__buf *json, int rc, const leat_error *err)
 {
     PyObject *out = NULL;
@@ -182,7 +182,7 @@ PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs)
     return end(&r, &json, rc, &err);
 }
 
-/* text_cuts(path, max_line, step, chunks): [(offset, line), …], positions where a file can be cut. */
+/* text_cuts(path, max_line, step, chunks): returns [(offset, line), …], positions where a file can be cut. */
 PyObject *py_text_cuts(PyObject *module, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -211,7 +211,7 @@ PyObject *py_text_cuts(PyObject *module, PyObject *args)
     return list;
 }
 
-/* text_lines(path, from, to): newlines in a range of a file. */
+/* text_lines(path, from, to): counts the newlines in a range of a file. */
 PyObject *py_text_lines(PyObject *module, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -227,7 +227,7 @@ PyObject *py_text_lines(PyObject *module, PyObject *args)
     return PyLong_FromUnsignedLongLong(count);
 }
 
-/* text_copy(part, name, patch, [(path, from, length, at), …]): an output file of a run in parts. */
+/* text_copy(part, name, patch, [(path, from, length, at), …]): makes an output file of a run in parts. */
 PyObject *py_text_copy(PyObject *module, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -265,7 +265,7 @@ static void drop_lock(PyObject *capsule)
     leat__free(lock);
 }
 
-/* lock_output(folder): makes and locks the folder until the returned object is freed. */
+/* lock_output(folder): creates the folder and locks it until the returned object is freed. */
 PyObject *py_lock_output(PyObject *module, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -285,9 +285,8 @@ PyObject *py_lock_output(PyObject *module, PyObject *args)
     return PyCapsule_New(lock, NULL, drop_lock);
 }
 
-/* check_output(folder, replace): refuses a folder with output, or with `replace` one with output that no
- * report of leat names.
- */
+/* check_output(folder, replace): fails when the folder has output or, with `replace`, output that no
+ * report of leat lists. */
 PyObject *py_check_output(PyObject *module, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -301,7 +300,7 @@ PyObject *py_check_output(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* clear_output(folder): removes output of an earlier run. */
+/* clear_output(folder): removes the output of an earlier run. */
 PyObject *py_clear_output(PyObject *module, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -357,7 +356,7 @@ PyObject *py_decontaminate_text(PyObject *module, PyObject *args, PyObject *kwar
     return end(&r, &json, rc, &err);
 }
 
-/* One text as a list of floats, in the order of leat_text_score. */
+/* Returns the scores of one text as a list of floats, in the order of leat_text_score. */
 static PyObject *score_one(leat_text_scorer *scorer, PyObject *text, double *values, uint32_t n)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -397,7 +396,7 @@ PyObject *py_score_text(PyObject *module, PyObject *args)
     return rows;
 }
 
-/* The signature as a list, None for a text without shingles. */
+/* Returns the signature as a list; None for a text without shingles. */
 static PyObject *sign_one(leat_text_signer *signer, PyObject *text, uint64_t *values, uint32_t n)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -437,7 +436,7 @@ PyObject *py_text_signatures(PyObject *module, PyObject *args)
     return rows;
 }
 
-/* (profiles, scores, modifiers), each [(name, help), …] */
+/* Returns (profiles, scores, modifiers), each [(name, help), …]. */
 PyObject *py_text_names(PyObject *module, PyObject *unused)
 {
     static int (*const lists[])(uint32_t, const char **, const char **) = {leat_text_profile, leat_text_score,
