@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "doctor/judge.h"
 
-#define SAME_RATE 1.1 /* times the smallest rate: two measurements differ by as much */
+#define SAME_RATE 1.1 /* rates up to this factor above the smallest count as equal: measurements vary */
 
 uint32_t leat__rate_bars(const leat_doctor_diagnosis *d, leat__bar out[LEAT__RATE_BARS])
 {
@@ -28,7 +28,7 @@ uint32_t leat__rate_bars(const leat_doctor_diagnosis *d, leat__bar out[LEAT__RAT
                                {"trainer", d->trainer, LEAT_LIMIT_TRAINER},
                                {"trainer + transform", with_transform, LEAT_LIMIT_PYTHON},
                                {"reached now", d->rate, LEAT_LIMIT_NONE}};
-    double low = INFINITY, high = 0, least = INFINITY; /* least: of the parts */
+    double low = INFINITY, high = 0, least = INFINITY; /* least: smallest rate of a part */
     uint32_t count = 0;
     for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
         if (!known(rows[i].rate) || rows[i].rate <= 0) continue;
@@ -41,7 +41,7 @@ uint32_t leat__rate_bars(const leat_doctor_diagnosis *d, leat__bar out[LEAT__RAT
     for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
         double rate = rows[i].rate;
         bool reached = rows[i].limit == LEAT_LIMIT_NONE;
-        /* of short epochs no part is slow, and a part that is faster than another one does not limit */
+        /* with short epochs no part is slow, and a part that is faster than another is not the bottleneck */
         bool slow = known(rate) && rows[i].limit == d->limit && d->cause != LEAT_CAUSE_SHORT_EPOCHS &&
                     !(rate > SAME_RATE * least);
         bool rare = rows[i].limit == LEAT_LIMIT_MEMORY || rows[i].limit == LEAT_LIMIT_PYTHON ||

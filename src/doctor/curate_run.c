@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Judging the run file of leat curate. Each step has measured itself: what limited it is in the file.
+ * Judges the run file of leat curate. Each step has measured itself: what limited it is in the
+ * file.
  */
 #include "doctor/curate_run.h"
 
@@ -24,7 +25,7 @@ static const char *text(const json_t *step, const char *key)
     return found ? found : "";
 }
 
-/* A step that the config turns off is not part of the run. */
+/* True for a step that the config turns off: it is not part of the run. */
 static bool off(const json_t *step)
 {
     return leat__str_eq(text(step, "state"), "off");
@@ -35,7 +36,8 @@ static bool done(const json_t *step)
     return leat__str_eq(text(step, "state"), "done");
 }
 
-/* A step that uses all CPUs or the GPU does its own work: nothing else held it up. */
+/* True when something other than its own work limits a step. A step that uses all CPUs or the GPU is
+ * doing its own work. */
 static bool held_up(const json_t *step)
 {
     static const char *const work[] = {"CPU", "GPU", "none", ""};

@@ -14,16 +14,16 @@
 #include "base/error.h"
 
 typedef struct leat__curate_verdict {
-    json_t *steps; /* of the run file: objects by name, in the order of the run */
+    json_t *steps; /* steps of the run file: objects by name, in the order of the run */
     double seconds;
-    const char *longest; /* a key of `steps`; NULL when no step is done */
-    bool warning;        /* other things than its own work limit the longest step */
+    const char *longest; /* a key of `steps`; NULL when no step has finished */
+    bool warning;        /* something other than its own work limits the longest step */
 } leat__curate_verdict;
 
 /* Judges a run file. LEAT_EFORMAT when it is not one of leat curate. */
 int leat__curate_run_judge(leat__curate_verdict *v, const char *json, size_t len,
                            leat_error *err) LEAT_MUST_CHECK;
-/* As text for people, and as one JSON object. */
+/* Write the verdict as text for people, and as one JSON object. */
 void leat__curate_run_page(const leat__curate_verdict *v, leat__buf *out);
 void leat__curate_run_json(const leat__curate_verdict *v, leat__buf *out);
 void leat__curate_run_reset(leat__curate_verdict *v);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Load flags of remedies. Pure.
+ * Load flags of remedies. Pure functions.
  */
 #include "doctor/doctor_flags.h"
 

@@ -37,7 +37,7 @@ static void put_rates(leat__json *j, const leat_doctor_diagnosis *d)
     leat__json_end(j);
 }
 
-/* Shares of the step: waiting and computing. Shares of the workers' time: their activities. */
+/* Writes shares of the step (waiting and computing) and shares of the workers' time (their activities). */
 static void put_shares(leat__json *j, const leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;

@@ -137,7 +137,7 @@ static void say_cpu(const leat_doctor_diagnosis *d, char *out, size_t size)
     }
 }
 
-/* Of a server: what asking it for ranges showed. */
+/* Describes the limit of a server, as the range requests showed it. */
 static bool say_remote(const leat_doctor_diagnosis *d, char *out, size_t size)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -272,7 +272,7 @@ static const char *const titles[LEAT_LIMITS] = {"Unknown",        "I/O-bound",  
                                                 "Delivery-bound", "Trainer-bound", "Memory-bound",
                                                 "Python-bound",   "Device-bound"};
 
-/* What is lost of a step: waiting, and transform=, which is not waiting. */
+/* Describes the time lost per step: waiting, and transform=, which is not waiting. */
 static void say_waiting(const leat_doctor_diagnosis *d, char *out, size_t size)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -327,7 +327,8 @@ static void trainer_evidence(leat_doctor_diagnosis *d)
             percent(d->lost), percent(1 - d->lost));
 }
 
-/* What the rate of the CPUs is about. Only an examination measures the work alone, and then its output. */
+/* Returns what the rate of the CPUs covers. Only an examination measures the work alone, and then
+ * also its output. */
 static const char *work_name(const leat_doctor_facts *f)
 {
     if (or_else(f->device_share, 0) > 0)
@@ -357,7 +358,7 @@ static void machine_evidence(leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
     char a[TEXT], b[TEXT];
-    /* in a short run most of what was read has not been delivered */
+    /* in a short run most of the bytes read have not been delivered */
     double bytes = f->steps < LEAT__STEPS_ENOUGH ? f->sample_bytes : f->read_bytes;
     if (known(f->decode_ready) || known(f->blocked))
         SAY("work waited for a worker %.0f %% of the time, and only for memory %.0f %%",
@@ -381,7 +382,7 @@ static void machine_evidence(leat_doctor_diagnosis *d)
             leat__format_bytes((uint64_t)f->budget, b, TEXT));
 }
 
-/* The cost and the benefit of decoding on the device. */
+/* Describes the cost and the benefit of decoding on the device. */
 static void device_evidence(leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -422,7 +423,7 @@ void leat__doctor_evidence(leat_doctor_diagnosis *d)
 
 #define FIND(...) leat__doctor_line(d->findings, &d->finding_count, __VA_ARGS__)
 
-/* When unsure: what to measure to become sure. */
+/* Says what to measure when the verdict is uncertain. */
 static void say_what_settles(leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -451,7 +452,7 @@ static void say_what_settles(leat_doctor_diagnosis *d)
     else FIND("not sure: a run with twice --seconds settles it");
 }
 
-/* A run that warmed the pack reads faster than it did cold: both are right. */
+/* Explains rates that disagree: a run that warmed the pack reads faster than it did cold; both are right. */
 static void say_disagreement(leat_doctor_diagnosis *d, uint32_t distrusted)
 {
     static const char *const names[LEAT_LIMITS] = {[LEAT_LIMIT_IO] = "reads",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The examination: runs the loader with a simulated trainer, in the current state of the machine,
- * then measures each part alone. The loader goes first, because any read of the pack warms it.
+ * The examination: runs the loader with a simulated trainer, in the current state of the machine, then
+ * measures each part alone. The loader comes first, because any read of the pack warms it.
  */
 #include <math.h>
 #include <stdio.h>
@@ -27,48 +27,49 @@
 #define READ_PART 0.2
 #define WORK_PART 0.28
 #define LEAST_STEPS 24u               /* a verdict needs 20 */
-#define LEAST_STEPS_BUDGET 8u         /* where the estimate below is right; mostly there are twice as many */
-#define FREE_STEPS 4u                 /* a rate alone needs fewer */
-#define TRIAL_STRETCH 5.0             /* a slow run may take this much longer to make them */
-#define SLEEP_NS 300000               /* a sleep is too coarse for shorter steps */
-#define SLICE_NS (LEAT_NS_PER_S / 10) /* longer steps ask in between whether to stop */
-#define STRETCH_PART 0.35             /* of the time that is left, at most, for one stretched run */
-#define ESTIMATE_PART 0.5  /* of the trial, to be filled by an estimate: it may be wrong by as much */
-#define CEILING_TIMES 2.0  /* the whole ends after this much of the time asked for */
-#define CEILING_MORE 3.0   /* and this many seconds; closing takes up to two more */
-#define READ_RESERVE 1.5   /* seconds kept for reads beside their share: without them there is no verdict */
-#define SERVER_RESERVE 4.0 /* of a server that may answer late, before the end */
-#define TRY_PART 0.12      /* for the loader with the flags of one remedy */
-#define TRY_PART_IO 0.25   /* the same where reads limit: they come in bursts */
-#define TRY_MOST 3u        /* remedies tried, the largest gains first; and then all flags together */
-#define TRY_SHARE 0.3      /* of all the time there is, kept free for them */
-#define TRY_LEAST 0.8      /* seconds that must be left to begin one */
-#define COLD 0.1           /* of the pack in memory: it is dropped from there before each trial */
+#define LEAST_STEPS_BUDGET 8u         /* when the estimate below is right; usually there are twice as many */
+#define FREE_STEPS 4u                 /* enough for a rate alone */
+#define TRIAL_STRETCH 5.0             /* factor by which a slow run may take longer to make its steps */
+#define SLEEP_NS 300000               /* shorter steps spin: a sleep is too coarse */
+#define SLICE_NS (LEAT_NS_PER_S / 10) /* longer steps check in between whether to stop */
+#define STRETCH_PART 0.35             /* largest share of the remaining time for one stretched run */
+#define ESTIMATE_PART 0.5  /* share of the trial that an estimate may fill: it may be wrong by that factor */
+#define CEILING_TIMES 2.0  /* the examination ends after this many times the requested time, */
+#define CEILING_MORE 3.0   /* plus this many seconds; closing takes up to two more */
+#define READ_RESERVE 1.5   /* seconds kept for reads besides their share: without reads there is no verdict */
+#define SERVER_RESERVE 4.0 /* seconds before the end, for a server that may answer late */
+#define TRY_PART 0.12      /* share of the time to run the loader with the flags of one remedy */
+#define TRY_PART_IO 0.25   /* the same when reads are the bottleneck: they come in bursts */
+#define TRY_MOST 3u        /* number of remedies tried, the largest gains first; then all flags together */
+#define TRY_SHARE 0.3      /* share of all available time kept free for them */
+#define TRY_LEAST 0.8      /* seconds that must be left to start one */
+#define COLD 0.1 /* share of the pack in memory below which it is dropped from the cache before each trial   \
+                  */
 #define WARM 0.9
 #define WARM_BATCHES 4096u
 #define IDLE_CPUS 0.3
 #define ASK_NS (LEAT_NS_PER_S / 50) /* between checks whether to stop */
 #define LEAST_OVERHEAD 0.02         /* share of a sample's cost: less is noise */
 #define WATCH_MS 100u
-#define FRAMES_MAX 2048u /* of a trial */
-#define READING_LEAST 3u /* frames that show a rate of reads */
-#define FROM_FILE 0.8    /* of a sample's bytes: all samples were read */
-#define BURST 1.3        /* times the rate at which bytes come: batches that were ready, not a rate */
+#define FRAMES_MAX 2048u /* frames of a trial */
+#define READING_LEAST 3u /* frames needed for a rate of reads */
+#define FROM_FILE 0.8    /* share of a sample's bytes from which on all samples count as read */
+#define BURST 1.3 /* a rate this many times above that of the bytes comes from batches that were ready */
 
 typedef struct exam {
     const char *path;
     leat_loader_opts loader;
-    leat_log log; /* of the run with the trainer; other trials differ from what the user asked for: silent */
+    leat_log log; /* of the run with the trainer; other trials, with changed options, do not log */
     leat_doctor_examine_opts opts;
     double seconds;
     uint64_t *ids;
     uint64_t id_count;
     leat_doctor_facts *f;
     leat__time_limit limit;
-    const char *now; /* the current measurement, and overall progress */
+    const char *now; /* name of the current measurement, and overall progress */
     double done;
     uint64_t ask_ns;      /* time of the next check whether to stop */
-    uint64_t least_steps; /* of a run with a trainer */
+    uint64_t least_steps; /* least steps of a run with a trainer */
     double try_part;      /* share of the time for one trial */
     double asked_batch;   /* during the run with the trainer: the requested batch size */
     double step_cut;      /* ms by which the trainer's steps are shorter than requested */
@@ -82,7 +83,7 @@ static int report(exam *e, const char *what, double done, leat_doctor_watch *wat
     return leat__fail(err, LEAT_ECANCELED, "stopped");
 }
 
-/* Called by the time limit while parts without a watched loader are measured. */
+/* Called by the time limit while parts are measured without a watched loader. */
 static int wants_stop(void *cookie)
 {
     exam *e = cookie;
@@ -99,7 +100,7 @@ static void skip(exam *e)
 
 /* ---- The loader with a simulated trainer ---- */
 
-/* One training step; stops early when the caller wants to stop. */
+/* Simulates one training step; ends early when the caller wants to stop. */
 static void pretend_training(exam *e, double step_ms)
 {
     uint64_t now = leat__clock_ns(), until = now + (uint64_t)(step_ms * 1e6);
@@ -111,7 +112,7 @@ static void pretend_training(exam *e, double step_ms)
     }
 }
 
-/* Takes batches until the time is over, epoch after epoch; a slow trainer gets more time to make
+/* Takes batches, over several epochs, until the time is over; a slow trainer gets more time to make
  * enough steps. */
 static int take_batches(exam *e, leat_loader *l, leat_doctor_watch *w, double step_ms, double seconds,
                         const char *what, double from, double to, leat_error *err)
@@ -142,8 +143,8 @@ static int take_batches(exam *e, leat_loader *l, leat_doctor_watch *w, double st
     return 0;
 }
 
-/* CPU seconds per sample of everything except decoding: order, scheduling, reading and
- * delivery. */
+/* Sets the rate of delivery from the CPU seconds per sample of everything except decoding: order,
+ * scheduling, reading and delivery. */
 static void find_delivery(leat_doctor_facts *f, const leat_doctor_facts *run, double samples_per_s,
                           double cpu_s)
 {
@@ -160,7 +161,7 @@ typedef struct trial {
     double per_s; /* samples over the whole time; CPU time is measured over the same */
 } trial;
 
-/* Adds facts of the run that the measurements did not give. */
+/* Adds facts of the run that the measurements did not provide. */
 static void merge(leat_doctor_facts *f, const leat_doctor_facts *run)
 {
     for (size_t i = 0; i < leat__fact_row_count; i++) {
@@ -181,8 +182,8 @@ static void scale_times(leat_doctor_facts *run, double times)
         if (known(*at[i])) *at[i] *= times;
 }
 
-/* Converts what was measured with shorter steps: a batch that came while the rest of the step
- * would have run was not waited for. */
+/* Converts facts measured with shortened steps: a batch that came within the missing part of the step
+ * would not have been waited for. */
 static void add_step_time(leat_doctor_facts *run, double cut)
 {
     double *const work[] = {&run->batch_ms, &run->batch_ms_p50, &run->batch_ms_p95};
@@ -194,7 +195,7 @@ static void add_step_time(leat_doctor_facts *run, double cut)
         if (known(*wait[i])) *wait[i] = LEAT_MAX(*wait[i] - cut, 0.0);
 }
 
-/* Mean samples of a batch when `asked` are asked for: the last one of an epoch may be small. */
+/* Returns the mean batch size when `asked` is requested: the last batch of an epoch may be small. */
 static double mean_batch(const exam *e, double asked)
 {
     double samples = (double)e->id_count;
@@ -202,7 +203,7 @@ static double mean_batch(const exam *e, double asked)
     return LEAT_MIN(asked, samples / ceil(samples / asked));
 }
 
-/* Converts the facts of the run with the trainer to batches and steps as requested. */
+/* Converts the facts of the run with the trainer to the requested batches and steps. */
 static void convert(const exam *e, leat_doctor_facts *run)
 {
     double times = e->asked_batch / e->loader.batch_size;
@@ -219,8 +220,8 @@ static void convert(const exam *e, leat_doctor_facts *run)
     if (step > 0 && (times > 1 || e->step_cut > 0)) run->samples_per_s = run->batch * 1e3 / step;
 }
 
-/* Tells the caller that the watch ends. Closing the loader waits for reads in flight, so the caller
- * sees the facts of this run already now. */
+/* Tells the caller that the watch ends. Closing the loader waits for reads in flight, so the facts of
+ * this run are shown before that. */
 static void show_facts(exam *e, const leat_doctor_facts *run, const char *what, double done)
 {
     if (e->opts.progress == NULL) return;
@@ -230,7 +231,7 @@ static void show_facts(exam *e, const leat_doctor_facts *run, const char *what, 
     *e->f = before;
 }
 
-/* Bytes read per second, from the first ones on; negative = unknown. */
+/* Returns the bytes read per second, from the first ones on; negative = unknown. */
 static double bytes_per_s(leat_doctor_watch *w)
 {
     leat_doctor_frame *frames = LEAT_NEW_ARRAY(DOCTOR, leat_doctor_frame, FRAMES_MAX);
@@ -246,14 +247,14 @@ static double bytes_per_s(leat_doctor_watch *w)
     return count - first >= READING_LEAST && at > begin ? bytes / (at - begin) : -1;
 }
 
-/* A short run takes batches that were read before its first step, faster than more of them come; one without
- * steps has no rate at all. Both get the rate at which bytes come. */
+/* Limits the rate of a short run to that of its reads. It takes batches that were read before its
+ * first step faster than more can follow; without steps there is no rate at all. */
 static void bound_by_reads(const exam *e, leat_doctor_watch *w, double step_ms, leat_doctor_facts *run)
 {
     double batch = e->loader.batch_size, bytes = bytes_per_s(w);
     if (step_ms > 0 && !known(run->batch_ms)) run->batch_ms = run->batch_ms_p50 = run->batch_ms_p95 = step_ms;
     if (run->steps >= LEAT__STEPS_ENOUGH || !known(bytes) || !(e->f->sample_bytes > 0)) return;
-    /* some came from a cache; samples of raw pixels are stored with padding */
+    /* some samples came from a cache; raw pixels are stored with padding */
     if (known(run->read_bytes) && run->read_bytes < FROM_FILE * e->f->sample_bytes) return;
     double rate = bytes / e->f->sample_bytes;
     if (known(run->samples_per_s) && run->samples_per_s <= BURST * rate) return;
@@ -312,9 +313,9 @@ out:
     return rc;
 }
 
-/* A trial needs some steps. If the batches are too large to make that many in time, uses smaller
- * ones and shortens the trainer's step in proportion. Smaller batches leave more of a budget, so
- * with one fewer steps are enough. */
+/* Chooses the batch size of a trial, which needs some steps. If the batches are too large to make
+ * that many in time, uses smaller ones and shortens the trainer's step in proportion. Smaller batches
+ * leave more of a budget, so with a budget fewer steps are enough. */
 static int choose_trial_batch(exam *e, leat_error *err)
 {
     double cpu_s, asked = e->loader.batch_size;
@@ -334,8 +335,8 @@ static int choose_trial_batch(exam *e, leat_error *err)
     return 0;
 }
 
-/* Long steps would leave time for a few only: makes them shorter, and the facts of the run are
- * converted afterwards. */
+/* Shortens long steps, which would leave time for only a few. The facts of the run are converted
+ * afterwards. */
 static void choose_trial_step(exam *e)
 {
     double most =
@@ -389,7 +390,7 @@ static int find_headroom(exam *e, trial *t, leat_error *err)
     return 0;
 }
 
-/* Neither memory nor the CPUs are the bottleneck: more of them would show no gain. */
+/* True when neither memory nor the CPUs are the bottleneck: more of them would show no gain. */
 static bool waits_for_reads(const leat_doctor_facts *f)
 {
     return known(f->blocked) && f->blocked < 0.02 && known(f->cpu_used) && known(f->cpus) &&
@@ -418,7 +419,7 @@ static int try_spacious(exam *e, trial *t, leat_error *err)
     return 0;
 }
 
-/* Runs with the trainer: its facts have priority. They are kept even when it was stopped. */
+/* Runs the loader with the trainer: these facts have priority. They are kept even when it was stopped. */
 static int run_trial(exam *e, double asked_batch, trial *t, leat_error *err)
 {
     leat_loader_opts with = e->loader;
@@ -441,7 +442,7 @@ static int measure_reads(exam *e, const leat__time_limit *limit, leat_error *err
     return 0;
 }
 
-/* What each part can do alone, and what remedies would bring. */
+/* Measures what each part can do alone, and what remedies would bring. */
 static int measure_parts(exam *e, const trial *busy, leat_error *err)
 {
     leat_doctor_facts *f = e->f;
@@ -456,12 +457,12 @@ static int measure_parts(exam *e, const trial *busy, leat_error *err)
 
     work.until_ns -= LEAT_MIN(work.until_ns, (uint64_t)(reserve * 1e9));
     read.until_ns -= LEAT_MIN(read.until_ns, (uint64_t)(trials * 1e9));
-    /* samples to decode come slowly from a server: it is asked first, and longer */
+    /* a server delivers samples to decode slowly: measure it first, and longer */
     bool remote = strstr(e->path, "://") != NULL;
     if (remote) {
         read.until_ns = e->limit.until_ns - LEAT_NS_PER_S / 2;
         LEAT_TRY(measure_reads(e, &read, err));
-        if (leat__time_left(&e->limit) < SERVER_RESERVE) { /* it opens the pack again: some late answers */
+        if (leat__time_left(&e->limit) < SERVER_RESERVE) { /* opens the pack again: late answers */
             skip(e);
             return 0;
         }
@@ -472,7 +473,7 @@ static int measure_parts(exam *e, const trial *busy, leat_error *err)
     if (rc == LEAT_ETIMEDOUT) skip(e);
     else if (rc != 0) return rc;
     find_delivery(f, &busy->facts, busy->per_s, cpu_s);
-    if (or_else(f->device_share, 0) > 0) { /* CPUs alone do not do this work: the rate of the run counts */
+    if (or_else(f->device_share, 0) > 0) { /* the device shares this work: use the rate of the run */
         f->cpu_one = busy->facts.cpu_one;
         f->cpu_all = busy->facts.cpu_all;
     }
@@ -487,7 +488,7 @@ static bool can_try(const exam *e, const leat_doctor_diagnosis *d, const char *s
     const leat_doctor_facts *f = e->f;
     double cached = or_else(f->cached, 0);
     if (!leat__doctor_may_apply(set)) return false;
-    /* the trial has smaller batches */
+    /* the trial uses smaller batches */
     if (known(f->trial_batch) && strstr(set, "memory=") != NULL) return false;
     /* a pack that is partly in memory gets warmer with each trial */
     return d->limit != LEAT_LIMIT_IO || cached >= WARM || cached < COLD;
@@ -512,7 +513,7 @@ static int try_flags(exam *e, const char *set, double *rate, leat_error *err)
     return 0;
 }
 
-/* Flags with which the loader cannot run (too little memory) have no value. */
+/* Tries one set of flags. Flags with which the loader cannot run (too little memory) have no value. */
 static int try_one(exam *e, const char *set, double now, leat_error *err)
 {
     leat_doctor_facts *f = e->f;
@@ -592,19 +593,19 @@ static int examine(exam *e, leat_error *err)
     LEAT_TRY(leat__reads_resident(e->path, &f->cached, err));
     LEAT_TRY(list_ids(e, err));
     if (e->id_count < e->loader.batch_size && e->loader.drop_last != LEAT_DROP_LAST)
-        e->loader.batch_size = (uint32_t)e->id_count; /* there are no larger batches */
+        e->loader.batch_size = (uint32_t)e->id_count; /* no batch is larger than the dataset */
     double asked = e->loader.batch_size;
     LEAT_TRY(choose_trial_batch(e, err));
     choose_trial_step(e);
     describe_settings(e, f);
-    f->batch = mean_batch(e, asked); /* the rate of the trainer follows from the batches there are */
+    f->batch = mean_batch(e, asked); /* the trainer's rate follows from the actual batches */
     int rc = run_trial(e, asked, &first, err);
     busy = first;
     if (rc == 0) rc = find_headroom(e, &busy, err);
     if (rc == 0) rc = try_spacious(e, &busy, err);
     merge(f, &first.facts);
     if (rc == 0) rc = measure_parts(e, &busy, err);
-    f->read_ms = or_else(first.facts.read_ms, f->read_ms); /* as in_flight: of the run, not of cold reads */
+    f->read_ms = or_else(first.facts.read_ms, f->read_ms); /* like in_flight: of the run, not of cold reads */
     if (rc == 0) rc = try_remedies(e, err);
     return rc != 0 ? rc : report(e, "done", 1, NULL, err);
 }

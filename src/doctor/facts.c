@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Facts: what is known about a run, its JSON form, and the rates computed from them. An unknown
- * fact is negative and stays so in every step.
+ * Facts: what is known about a run, its JSON form, and the rates computed from them. An unknown fact is
+ * negative and stays so in every step.
  */
 #include <jansson.h>
 #include <math.h>
@@ -18,8 +18,9 @@ const leat__fact_row leat__fact_rows[] = {LEAT_DOCTOR_FACT_MAP(FACT_ROW)};
 #undef FACT_ROW
 const size_t leat__fact_row_count = LEAT_COUNT(leat__fact_rows);
 
-#define SIDE_BY_SIDE 0.1 /* of the time of batches on the device, together with others */
-#define DISPROVED 1.1    /* times the rate of a part alone, reached by all parts together */
+#define SIDE_BY_SIDE 0.1 /* share of the device's time that batches must overlap to count as concurrent */
+#define DISPROVED 1.1 /* a whole run this many times faster than one part alone disproves that part's rate   \
+                       */
 
 /* Facts that are shares: a value above 1 is a measurement error. */
 static const char *const shares[] = {
@@ -212,7 +213,7 @@ static int take_decisions(const json_t *object, leat_doctor_facts *f, leat_error
     return 0;
 }
 
-/* The facts are the object itself or its member "facts", as in a run file or a diagnosis. */
+/* Reads the facts from the object itself or its member "facts", as in a run file or a diagnosis. */
 static int take_facts(const json_t *root, leat_doctor_facts *f, leat_error *err)
 {
     const json_t *inner = json_object_get(root, "facts");
@@ -253,7 +254,7 @@ int leat_doctor_facts_parse(leat_doctor_facts *f, const char *json, size_t len, 
 
 /* ---- Rates ---- */
 
-/* The rate when `share` of the samples comes from memory and the rest from storage. */
+/* Returns the rate when `share` of the samples comes from memory and the rest from storage. */
 static double blend(double cold, double warm, double share)
 {
     if (!known(cold) || cold == 0) return share >= 0.999 ? warm : cold;
@@ -261,14 +262,14 @@ static double blend(double cold, double warm, double share)
     return 1 / (share / warm + (1 - share) / cold);
 }
 
-/* Share of the run's samples that came from memory: what was there before, and what later epochs read again.
- */
+/* Returns the share of the run's samples that came from memory: those cached before, and those that
+ * later epochs read again. */
 static double memory_share(const leat_doctor_facts *f)
 {
     double cached = or_else(f->cached, 0), each = f->epoch_steps;
     if (!known(f->cached) || each < 1 || !known(f->steps) || !known(f->dataset_bytes)) return cached;
     if (f->dataset_bytes > or_else(f->memory_free, 0)) return cached;
-    double steps = each > 2 ? f->steps * each / (each - 1) : f->steps; /* first steps are left out */
+    double steps = each > 2 ? f->steps * each / (each - 1) : f->steps; /* first steps do not count */
     return steps > each ? 1 - (1 - cached) * each / steps : cached;
 }
 
@@ -278,9 +279,9 @@ double leat__doctor_samples_per_read(const leat_doctor_facts *f)
     return f->read_bytes < f->sample_bytes / 50 ? f->sample_bytes / LEAT_MAX(f->read_bytes, 1.0) : 1;
 }
 
-/* Copies have one stream, decoding has several. A device whose batches overlap could take more, until all
- * streams are busy; one whose batches follow one another has no time left. No device is busy for longer than
- * the step. */
+/* Copies have one stream, decoding has several. A device whose batches overlap could do more, until
+ * all streams are busy. One whose batches do not overlap has no time left. No device is busy for
+ * longer than the step. */
 double leat__doctor_device_ms(const leat_doctor_facts *f)
 {
     if (!known(f->copy_ms)) return -1;
@@ -303,7 +304,7 @@ leat__doctor_rates leat__doctor_rates_of(const leat_doctor_facts *f)
         r.part[LEAT_LIMIT_TRAINER] = f->batch * 1e3 / f->batch_ms;
     double device = leat__doctor_device_ms(f);
     if (device > 0 && known(f->batch)) r.part[LEAT_LIMIT_DEVICE] = f->batch * 1e3 / device;
-    /* one thread does both: their times add up */
+    /* one thread does both, so their times add up */
     if (or_else(f->prepare_ms, 0) > 0 && known(f->batch))
         r.part[LEAT_LIMIT_PYTHON] = f->batch * 1e3 / (f->prepare_ms + or_else(f->batch_ms, 0));
     return r;
@@ -367,7 +368,7 @@ uint32_t leat__doctor_distrust(leat_doctor_facts *f)
     static const uint32_t parts[] = {LEAT_LIMIT_IO, LEAT_LIMIT_CPU, LEAT_LIMIT_DELIVERY};
     leat__doctor_rates r = leat__doctor_rates_of(f);
     uint32_t bits = 0;
-    /* without a trainer it may be faster still, from memory, or where a device decodes */
+    /* without a trainer it may be faster still, from memory or when a device decodes */
     const double alone = known(f->copy_ms) ? f->samples_per_s : LEAT_MAX(f->samples_per_s, f->loader);
 
     for (size_t i = 0; i < LEAT_COUNT(parts); i++) {
@@ -389,7 +390,7 @@ double leat__doctor_lost(const leat_doctor_facts *f)
     leat__doctor_rates r = leat__doctor_rates_of(f);
     double trainer = r.part[LEAT_LIMIT_TRAINER];
     double supply = known(f->samples_per_s) ? f->samples_per_s : f->loader;
-    if (!known(supply)) { /* without all its parts the loader's rate is unknown */
+    if (!known(supply)) { /* unless all its parts are known, the loader's rate is unknown */
         if (!known(f->cpu_all) || !known(r.part[LEAT_LIMIT_IO]) || !known(f->delivery)) return -1;
         supply = r.part[leat__doctor_smallest(&r, false, NULL)];
     }

@@ -17,7 +17,7 @@ typedef enum kind { REAL, SMALL, LARGE } kind; /* double, uint32_t, uint64_t */
 typedef struct row {
     const char *name;
     kind kind;
-    size_t offset; /* of the first stage, for values per stage */
+    size_t offset; /* for values per stage: offset of the first stage */
 } row;
 
 #define ROW(name, kind)                                                                                      \

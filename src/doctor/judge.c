@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The diagnosis. Three independent sources of evidence (witnesses) each name the bottleneck, with
- * a weight:
+ * The diagnosis. Three independent sources of evidence (witnesses) each name the bottleneck, with a
+ * weight:
  *
  *   rates    the measured rate of each part alone; the smallest one limits
  *   queues   what waited inside the loader: work for a worker, work for memory, workers for work
  *   machine  what the CPUs, the kernel and the storage report
  *
- * The bottleneck is the limit with the most weight. If the witnesses disagree, or one has no
- * evidence, the confidence falls: a wrong answer may happen, a confident wrong answer must not.
+ * The bottleneck is the limit with the most weight. If the witnesses disagree, or one has no evidence, the
+ * confidence falls: a wrong answer may happen, a confident wrong answer must not.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -23,8 +23,8 @@
 #define MARGIN_SURE                                                                                          \
     1.5                /* when the next rate is this far above the smallest, there is no                     \
                         * doubt */
-#define EXPLAINS 0.6   /* a part used less than this share of its rate: it is not the cause */
-#define SATURATED 0.85 /* share of the usable CPUs */
+#define EXPLAINS 0.6   /* a part that reached less than this share of its rate is not the cause */
+#define SATURATED 0.85 /* of the usable CPUs */
 #define IDLE 0.6
 #define STANDING_IN_LINE 0.2
 #define THROTTLED 0.1
@@ -33,29 +33,30 @@
 #define READY_LOW 0.2
 #define NOT_DECODING 0.3
 #define PRESSURE 0.1
-#define FEW 0.2  /* share of the loss that another limit may have */
+#define FEW 0.2  /* share of the loss that may have another cause */
 #define MOST 0.5 /* share of a worker's time that counts as its main activity */
 #define FAULTS_PER_S 100.0
 #define DISK_BLOCK 4096.0   /* bytes */
-#define MORE_HELP 1.1       /* times the rate, of more workers */
-#define FEW_READS 4         /* in flight: more of them make each wait for the others, on any disk */
-#define MORE_BRING_MORE 3.0 /* times as much, of eight times as many requests in flight */
-#define LATE_MS 100.0       /* of a small answer: there may have been no time to ask for large ones */
-#define LESS_OFTEN 0.5      /* times as many, of large answers and small ones */
-#define REFUSED 0.02        /* of the requests */
-#define AT_STORAGE_RATE 0.8 /* share of what storage can give: more memory brings next to nothing */
-#define NO_GAIN 1.1         /* times the rate, of memory to spare */
-#define SLACK 1.2           /* the loader can do this much more than the trainer asks for */
-#define BUSY_READS 0.5      /* reads in flight on average: storage was really at work */
-#define BUSY_PART 0.25      /* of the reads that may be in flight, at least */
-#define MEMORY_READ_MS 0.1  /* a read that is faster comes from memory */
-#define STORAGE_READ_MS 5.0 /* one that is slower does not: few of them tell as much */
+#define MORE_HELP 1.1       /* more workers help if they raise the rate by this factor */
+#define FEW_READS 4         /* reads in flight; more of them delay each other on any disk */
+#define MORE_BRING_MORE 3.0 /* eight times as many requests in flight must bring this many times as much */
+#define LATE_MS 100.0  /* of a small answer; so late that there may have been no time to request large ones  \
+                        */
+#define LESS_OFTEN 0.5 /* large answers are rare if they come less often than this share of small ones */
+#define REFUSED 0.02   /* share of the requests */
+#define AT_STORAGE_RATE 0.8 /* share of the storage's rate above which more memory brings next to nothing */
+#define NO_GAIN 1.1         /* ample memory must raise the rate by this factor to count */
+#define SLACK 1.2           /* factor by which the loader must be faster than the trainer needs */
+#define BUSY_READS 0.5      /* mean reads in flight from which on storage was really at work */
+#define BUSY_PART 0.25      /* least share of the reads that may be in flight */
+#define MEMORY_READ_MS 0.1  /* faster reads come from memory */
+#define STORAGE_READ_MS 5.0 /* slower reads come from storage, even if only a few are in flight */
 #define BUSY_DEVICE 0.8     /* share of the step */
 #define MANY_STARTS 0.1     /* share of the time */
-#define OTHER_BATCHES 3     /* besides those that wait: held by the trainer, being made */
-#define UNSURE 0.45         /* the most confidence where a measurement is wrong or missing */
-#define FAIRLY_SURE 0.75    /* the same where the other witnesses agree */
-#define CLEAR 0.5           /* weight of a witness that has no doubt */
+#define OTHER_BATCHES 3     /* besides the prefetched ones: held by the trainer, or in progress */
+#define UNSURE 0.45         /* upper limit of the confidence when a measurement is wrong or missing */
+#define FAIRLY_SURE 0.75    /* the same when the other witnesses agree */
+#define CLEAR 0.5           /* weight of a witness without doubt */
 
 typedef struct votes {
     double weight[LEAT_LIMITS];
@@ -68,8 +69,8 @@ static double clamp(double value, double low, double high)
 
 /* ---- Witnesses ---- */
 
-/* True when a larger budget would not help: storage gives no more, or it was tried. Reads in flight hold the
- * budget then, and work waits for them, not for memory. */
+/* True when a larger budget would not help: storage gives no more, or it was tried. Reads in flight
+ * then fill the budget, and work waits for them, not for memory. */
 static bool memory_suffices(const leat_doctor_facts *f)
 {
     double storage = leat__doctor_storage(f), now = f->samples_per_s;
@@ -78,13 +79,13 @@ static bool memory_suffices(const leat_doctor_facts *f)
     return known(f->spacious) && f->spacious < NO_GAIN * now;
 }
 
-/* Share of the time in which work waited for memory, and more of it would have helped. */
+/* Returns the share of the time in which work waited for memory, if more of it would have helped. */
 static double blocked_share(const leat_doctor_facts *f)
 {
     return memory_suffices(f) ? 0 : or_else(f->blocked, 0);
 }
 
-/* Share of the step in which the device copies or decodes; 0 = unknown. */
+/* Returns the share of the step in which the device copies or decodes; 0 = unknown. */
 static double device_busy(const leat_doctor_facts *f)
 {
     double device = leat__doctor_device_ms(f);
@@ -100,7 +101,7 @@ static void ask_rates(const leat_doctor_facts *f, const leat__doctor_rates *r, v
         return;
     }
     leat__doctor_rates rates = *r;
-    /* a device that waits for the rest of the loader does not limit it, whatever its rate */
+    /* a device that waits for the rest of the loader is not the bottleneck, whatever its rate */
     if (device_busy(f) < BUSY_DEVICE) rates.part[LEAT_LIMIT_DEVICE] = -1;
     r = &rates;
     uint32_t next, first = leat__doctor_smallest(r, false, &next);
@@ -109,13 +110,13 @@ static void ask_rates(const leat_doctor_facts *f, const leat__doctor_rates *r, v
     double weight = clamp((margin - 1) / (MARGIN_SURE - 1), 0.1, 1);
     bool all = known(r->part[LEAT_LIMIT_IO]) && known(r->part[LEAT_LIMIT_CPU]) &&
                known(r->part[LEAT_LIMIT_DELIVERY]);
-    if (!all) weight *= 0.5; /* the unknown one may be smaller still */
+    if (!all) weight *= 0.5; /* the unknown part may be smaller still */
     if (known(f->samples_per_s) && f->samples_per_s < EXPLAINS * low)
         weight *= f->samples_per_s / (EXPLAINS * low);
     v->weight[first] += RATES_WEIGHT * weight;
 }
 
-/* A server that was asked with 2 requests in flight and with 16. */
+/* True when a server was measured with 2 and with 16 requests in flight. */
 static bool asked(const leat_doctor_facts *f)
 {
     return or_else(f->remote, 0) >= 1 && known(f->remote_few) && known(f->remote_many);
@@ -131,20 +132,20 @@ static bool collate(const leat_doctor_facts *f)
     return or_else(f->worker_collate, 0) >= MOST;
 }
 
-/* True when work was seen to wait for reads: they take longer than a copy from memory, and storage had some
- * of them all the time. The pressure that the kernel reports does not count: other processes cause it, too.
- */
+/* True when work was seen to wait for reads: they take longer than a copy from memory, and storage
+ * had some of them in flight all the time. The pressure reported by the kernel does not count: other
+ * processes cause it too. */
 static bool reads_seen(const leat_doctor_facts *f)
 {
-    if (collate(f)) return false; /* that is what workers wait in */
+    if (collate(f)) return false; /* workers wait in collate_fn */
     if (asked(f) || refused(f) || known(f->fetch_ms) || or_else(f->worker_fetch, 0) >= MOST) return true;
     double flying = or_else(f->in_flight, or_else(f->read_ms, 0) * or_else(f->samples_per_s, 0) / 1e3);
     double least = or_else(f->read_ms, 0) >= STORAGE_READ_MS ? 0 : BUSY_PART * or_else(f->io_depth, 0);
     return or_else(f->read_ms, 0) >= MEMORY_READ_MS && flying >= LEAT_MAX(BUSY_READS, least);
 }
 
-/* True when idle workers and CPUs speak for storage: the run has the rate of reads alone, or waited for
- * reads. Else they may wait for anything. */
+/* True when idle workers and CPUs indicate slow storage: the run has the rate of reads alone, or
+ * waited for reads. Otherwise they may wait for anything. */
 static bool waits_for_reads(const leat_doctor_facts *f)
 {
     double io = leat__doctor_rates_of(f).part[LEAT_LIMIT_IO];
@@ -168,14 +169,14 @@ static void ask_queues(const leat_doctor_facts *f, votes *v)
     if (blocked >= BLOCKED && ready < READY_HIGH)
         v->weight[LEAT_LIMIT_MEMORY] += clamp(2 * blocked, 0, 1.2) * (1 - ready);
     else if (ready >= READY_HIGH && or_else(f->decode_share, 1) < NOT_DECODING)
-        /* workers do something else */
+        /* workers are busy with something else */
         v->weight[LEAT_LIMIT_DELIVERY] += ready * (1 - f->decode_share);
     else if (ready >= READY_HIGH) v->weight[LEAT_LIMIT_CPU] += ready;
     else if (ready < READY_LOW && waits_for_reads(f))
         v->weight[LEAT_LIMIT_IO] += 0.7 * (1 - ready / READY_LOW);
 }
 
-/* Share of the used CPU time spent on decoding and augmenting. */
+/* Returns the share of the used CPU time spent on decoding and augmenting. */
 static double useful_share(const leat_doctor_facts *f)
 {
     if (!known(f->cpu_used) || f->cpu_used <= 0) return -1;
@@ -186,16 +187,16 @@ static double useful_share(const leat_doctor_facts *f)
     return -1;
 }
 
-/* Share of its CPUs that its threads would have used without waiting for them; CPU use by other processes
- * alone is not evidence. Negative = unknown. */
+/* Returns the share of its CPUs that its threads would have used without waiting for a CPU; negative
+ * = unknown. CPU use by other processes alone is not evidence. */
 static double cpus_wanted(const leat_doctor_facts *f)
 {
     if (!known(f->cpu_used) || !known(f->cpus) || f->cpus <= 0) return -1;
     double room = LEAT_MIN(f->cpus, LEAT_MAX(or_else(f->threads, f->cpus), 1.0));
     double busy = f->cpu_used / room, line = LEAT_MIN(or_else(f->run_delay, 0), 0.98);
     double wanted = busy / (1 - line);
-    /* many threads that are woken together wait for each other, on CPUs that are idle otherwise: what others
-     * leave to them is enough */
+    /* Many threads woken together wait for each other on CPUs that are otherwise idle: clip at the
+     * share that is in use. */
     return known(f->others) ? LEAT_MIN(wanted, (f->cpu_used + f->others) / room) : wanted;
 }
 
@@ -207,7 +208,7 @@ bool leat__doctor_collate_waits(const leat_doctor_facts *f)
 static void ask_machine(const leat_doctor_facts *f, votes *v)
 {
     double useful = useful_share(f);
-    if (leat__doctor_collate_waits(f)) return; /* CPUs and storage are not what it waits for */
+    if (leat__doctor_collate_waits(f)) return; /* CPUs and storage are not the cause */
     if (or_else(f->faults, 0) >= FAULTS_PER_S && or_else(f->pressure_memory, 1) >= PRESSURE) {
         v->weight[LEAT_LIMIT_MEMORY] += 1;
         return;
@@ -278,13 +279,13 @@ static bool transfer(const leat_doctor_facts *f)
     return or_else(f->worker_transfer, 0) >= MOST;
 }
 
-/* True for another loader whose workers are not known to decode. */
+/* True for a loader other than leat's whose workers are not known to decode. */
 static bool some_worker_time(const leat_doctor_facts *f)
 {
     return known(f->workers) && or_else(f->worker_decode, 0) < MOST;
 }
 
-/* True for far more pixels than the network uses. */
+/* True when images have far more pixels than the network uses. */
 static bool large_images(const leat_doctor_facts *f)
 {
     return known(f->pixels) && f->pixels >= 2e6 && f->pixels >= 16 * or_else(f->out_pixels, 5e4);
@@ -305,7 +306,8 @@ static bool network(const leat_doctor_facts *f)
     return or_else(f->network, 0) >= 1;
 }
 
-/* Bytes were read for samples that were delivered and, in a short run, as many that wait. */
+/* True when far more bytes were read than samples need. In a short run, samples that still wait count
+ * as well. */
 static bool amplified(const leat_doctor_facts *f)
 {
     double share = 1;
@@ -318,8 +320,8 @@ static bool amplified(const leat_doctor_facts *f)
     return f->read_bytes * share >= 1.5 * f->sample_bytes;
 }
 
-/* True when reads from memory would be much faster. Where there was no time to measure cold ones, and they
- * limit, the run has their rate, which is next to nothing when no step ended. */
+/* True when reads from memory would be much faster. If there was no time to measure cold reads, and
+ * they are the bottleneck, the run has their rate: next to nothing when no step ended. */
 static bool memory_is_faster(const leat_doctor_facts *f)
 {
     double now = or_else(f->io_cold, f->samples_per_s), warm = LEAT_MAX(f->io_warm, f->loader_warm);
@@ -342,8 +344,7 @@ static bool requests(const leat_doctor_facts *f)
     if (!known(f->sample_bytes)) return false;
     if (or_else(f->order_random, 0) < 1 || or_else(f->cached, 0) >= 0.9) return false;
     if (f->io_deep >= 1.3 * f->io_cold) return false;
-    double each = f->sample_bytes + DISK_BLOCK; /* a sample read alone: rounded up to whole
-                                                 * blocks */
+    double each = f->sample_bytes + DISK_BLOCK; /* a sample read alone is rounded up to whole blocks */
     return f->io_pages * f->sample_bytes >= 2 * f->io_cold * each;
 }
 
@@ -356,7 +357,7 @@ bool leat__doctor_memory_limit(const leat_doctor_facts *f)
 
 bool leat__doctor_latency(const leat_doctor_facts *f)
 {
-    /* tried: more waiting workers get more */
+    /* tried: more workers, which wait, get more */
     if (known(f->more_workers_rate) && known(f->samples_per_s))
         return f->more_workers_rate >= 1.3 * f->samples_per_s;
     return (known(f->io_deep) && known(f->io_cold) && f->io_deep >= 1.3 * f->io_cold) ||
@@ -371,7 +372,7 @@ bool leat__doctor_line_full(const leat_doctor_facts *f)
     return f->remote_many_mbs < MORE_BRING_MORE * f->remote_few_mbs && large < LESS_OFTEN * f->remote_many;
 }
 
-/* The server limits requests per second, whatever their size and however many are in flight. */
+/* True when the server limits requests per second, whatever their size and number in flight. */
 static bool remote_requests(const leat_doctor_facts *f)
 {
     return asked(f) && f->remote_many < MORE_BRING_MORE * f->remote_few && !leat__doctor_line_full(f);
@@ -392,7 +393,7 @@ static bool device_decodes(const leat_doctor_facts *f)
     return or_else(f->device_decode_ms, 0) > or_else(f->copy_ms, 0);
 }
 
-/* Where delivery limits: an epoch ends before the queues are full. */
+/* True when epochs end before the queues are full; used when delivery is the bottleneck. */
 static bool many_starts(const leat_doctor_facts *f)
 {
     return leat__doctor_starts(f) >= MANY_STARTS;
@@ -490,8 +491,8 @@ static bool bursts(const leat_doctor_diagnosis *d)
     return d->io >= need && d->cpu >= need && d->delivery >= need;
 }
 
-/* True when the trainer waits at the starts of epochs, and the parts of the loader are fast enough without
- * them. Sets how sure that is. */
+/* True when the trainer waits at the starts of epochs, and the parts of the loader are otherwise fast
+ * enough. Sets the confidence. */
 static bool short_epochs(const leat_doctor_diagnosis *d, double *confidence)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -500,10 +501,9 @@ static bool short_epochs(const leat_doctor_diagnosis *d, double *confidence)
         return false;
     const double rest = d->lost - starts;
     *confidence = rest < LEAT__LOST_WARNING ? 0.9 : FAIRLY_SURE;
-    if (starts < MANY_STARTS)
-        *confidence = UNSURE; /* of a loss that is small: it may be another one next time */
+    if (starts < MANY_STARTS) *confidence = UNSURE; /* a small loss: it may differ in the next run */
     if (f->epoch_steps > 2) return rest < LEAT_MAX(LEAT__LOST_WARNING, FEW * d->lost);
-    /* of one or two batches: whether longer epochs would be fast enough follows from the parts */
+    /* With one or two batches per epoch, the parts tell whether longer epochs would be fast enough. */
     for (size_t i = 0; i < LEAT_COUNT(parts); i++) {
         if (known(parts[i]) && parts[i] < d->trainer) return false;
         if (!known(parts[i])) *confidence = LEAT_MIN(*confidence, FAIRLY_SURE);
@@ -511,8 +511,8 @@ static bool short_epochs(const leat_doctor_diagnosis *d, double *confidence)
     return true;
 }
 
-/* Where nothing else is known to limit: the starts of epochs are a cost that was measured, and so is the time
- * that batches take to follow in an epoch that ends before the queues are full. */
+/* Blames the starts of epochs when no other bottleneck is clear. Their cost was measured, and so was
+ * the slow start of an epoch that ends before the queues are full. */
 static void blame_starts(leat_doctor_diagnosis *d)
 {
     double starts = leat__doctor_starts(&d->facts);
@@ -545,20 +545,20 @@ static bool transform_limits(const leat_doctor_diagnosis *d)
     return known(d->lost) && d->lost >= LEAT__LOST_WARNING && prepare > wait;
 }
 
-/* What the confidence may be at most, after a limit was chosen by votes. */
+/* Returns the upper limit of the confidence after the witnesses chose a limit. */
 static double most_confidence(const leat_doctor_diagnosis *d, const leat__doctor_rates *r,
                               uint32_t distrusted)
 {
     const leat_doctor_facts *f = &d->facts;
     bool part = d->limit == LEAT_LIMIT_IO || d->limit == LEAT_LIMIT_CPU || d->limit == LEAT_LIMIT_DELIVERY;
-    if (part && !known(r->part[d->limit])) { /* it rests on what else was seen */
+    if (part && !known(r->part[d->limit])) { /* the verdict rests on other evidence */
         if (d->limit == LEAT_LIMIT_IO && !reads_seen(f)) return UNSURE;
         if (or_else(f->skipped, 0) > 0 && !(d->limit == LEAT_LIMIT_IO && reads_seen(f))) return UNSURE;
     }
-    /* reads that are slow hold a budget, too: only their rate, or more memory, tells the two apart */
+    /* slow reads also fill a budget: only their rate, or a run with more memory, distinguishes the two */
     if (d->cause == LEAT_CAUSE_BUDGET && !known(f->spacious) && !known(leat__doctor_storage(f)))
         return UNSURE;
-    /* CPUs that are idle do not limit, whatever the rates say */
+    /* idle CPUs are not the bottleneck, whatever the rates say */
     double wanted = cpus_wanted(f);
     bool idle = known(wanted) && wanted < IDLE && !leat__doctor_collate_waits(f);
     if (d->limit == LEAT_LIMIT_CPU && idle && !throttled(f)) return UNSURE;
@@ -590,7 +590,7 @@ static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r, uint32
         d->cause = LEAT_CAUSE_SHORT_EPOCHS;
         d->confidence = sure;
     } else if (bursts(d)) {
-        bool others = contention(f); /* enough when other processes leave it the CPUs */
+        bool others = contention(f); /* fast enough when other processes leave it the CPUs */
         d->limit = blocked_share(f) >= BLOCKED ? LEAT_LIMIT_MEMORY
                    : others                    ? LEAT_LIMIT_CPU
                                                : LEAT_LIMIT_DELIVERY;
@@ -615,23 +615,24 @@ static uint32_t grade_of(const leat_doctor_diagnosis *d)
     if (d->lost < LEAT__LOST_WARNING) return LEAT_GRADE_FINE;
     if (d->lost < LEAT__LOST_CRITICAL) return LEAT_GRADE_WARNING;
     bool few = known(d->facts.steps) && d->facts.steps < LEAT__STEPS_ENOUGH;
-    /* without a bottleneck the loss itself is doubtful: a device that was not waited for looks idle */
+    /* without a bottleneck the loss itself is doubtful: work on a device that was not waited for
+     * looks like idle time */
     return few || d->limit == LEAT_LIMIT_NONE ? LEAT_GRADE_WARNING : LEAT_GRADE_CRITICAL;
 }
 
-/* The current rate: measured, or the combined rate of loader and trainer. */
+/* Returns the current rate: measured, or the combined rate of loader and trainer. */
 static double rate_now(const leat_doctor_facts *f, const leat__doctor_rates *r)
 {
     if (known(f->samples_per_s)) return f->samples_per_s;
-    if (f->steps == 0) return -1; /* nothing came: what parts could do was not reached */
+    if (f->steps == 0) return -1; /* no batch came, so the rates of the parts were not reached */
     double trainer = r->part[LEAT_LIMIT_TRAINER];
     if (known(f->loader)) return known(trainer) ? LEAT_MIN(f->loader, trainer) : f->loader;
     uint32_t first = leat__doctor_smallest(r, true, NULL);
     return first != LEAT_LIMIT_NONE ? r->part[first] : -1;
 }
 
-/* A bottleneck that was never measured alone gets the rate of the run: remedies need a figure to
- * start from. It stays unknown in the rates of the diagnosis. */
+/* Gives a bottleneck that was never measured alone the rate of the run, since remedies need a figure
+ * to start from. It stays unknown in the rates of the diagnosis. */
 static void take_as_measured(leat_doctor_diagnosis *d)
 {
     if (!known(d->rate)) return;

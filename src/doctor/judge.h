@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the files of the pure core: rates from facts, and the parts of a diagnosis. Private
- * to the module. No I/O, no state: any thread.
+ * Shared by the files of the pure core: rates from facts, and the parts of a diagnosis. Private to the
+ * module. No I/O, no state: any thread.
  */
 #ifndef LEAT_DOCTOR_JUDGE_H
 #define LEAT_DOCTOR_JUDGE_H
@@ -17,7 +17,7 @@
 #define LEAT__LOST_WARNING 0.05
 #define LEAT__LOST_CRITICAL 0.20
 #define LEAT__STEPS_ENOUGH 20
-#define LEAT__ALL_CACHED 0.99 /* share of the pack that is in memory: storage is not used */
+#define LEAT__ALL_CACHED 0.99 /* share of the pack in memory from which on storage is not used */
 
 static inline bool known(double fact)
 {
@@ -29,7 +29,7 @@ static inline double or_else(double fact, double otherwise)
     return fact >= 0 ? fact : otherwise;
 }
 
-/* The batch size suggested by the remedy for small batches. */
+/* Returns the batch size that the remedy for small batches suggests. */
 static inline double leat__larger_batch(double batch)
 {
     return batch > 8 ? 4 * batch : 32;
@@ -45,58 +45,60 @@ extern const leat__fact_row leat__fact_rows[];
 extern const size_t leat__fact_row_count;
 double leat__fact_at(const leat_doctor_facts *f, size_t row);
 
-/* LEAT_EINVAL names an impossible value. */
+/* Fails with LEAT_EINVAL for an impossible value, which it names. */
 int leat__facts_check(const leat_doctor_facts *f, leat_error *err) LEAT_MUST_CHECK;
-/* Writes all facts as keys of an object the caller opened; unknown ones are null. */
+/* Writes all facts as keys of an object that the caller opened; unknown ones are null. */
 void leat__facts_json(leat__json *j, const leat_doctor_facts *f);
 /* Writes the controller's decisions as keys of the same object. */
 void leat__decisions_json(leat__json *j, const leat_doctor_facts *f);
 
-/* The possible rate of each part in samples/s, negative = unknown; `memory` is set only while the
+/* The possible rate of each part in samples/s, negative = unknown. `memory` is set only while the
  * budget limits the flow. */
 typedef struct leat__doctor_rates {
     double part[LEAT_LIMITS]; /* indexed by leat_doctor_limit; NONE is unused */
 } leat__doctor_rates;
 leat__doctor_rates leat__doctor_rates_of(const leat_doctor_facts *f);
-/* How many samples come for the bytes of one, where caches of the process or the device hold nearly all of
- * them. 1 where a noticeable part is read: crops read some tiles of a sample only. */
+/* Returns how many samples are delivered per sample read, when caches of the process or the device
+ * hold nearly all of them. Returns 1 when a noticeable part is read: crops read only some tiles of a
+ * sample. */
 double leat__doctor_samples_per_read(const leat_doctor_facts *f);
-/* Time per step in which the device copies or decodes; negative = unknown. */
+/* Returns the time per step in which the device copies or decodes; negative = unknown. */
 double leat__doctor_device_ms(const leat_doctor_facts *f);
-/* The smallest known part of the loader (trainer not counted); NONE when nothing is known. */
+/* Returns the slowest known part of the loader (the trainer only if `with_trainer`); NONE when
+ * nothing is known. */
 uint32_t leat__doctor_smallest(const leat__doctor_rates *r, bool with_trainer, uint32_t *next);
 
-/* Share of the step spent waiting, from clocks or else from rates; negative = unknown. */
+/* Returns the share of the step spent waiting, from clocks or else from rates; negative = unknown. */
 double leat__doctor_lost(const leat_doctor_facts *f);
 
-/* Mean wait of a step, with the starts of epochs; data_ms must be known. */
+/* Returns the mean wait of a step, including the starts of epochs; data_ms must be known. */
 double leat__doctor_wait_ms(const leat_doctor_facts *f);
 
-/* The device takes `device_ms` for a step: the trainer is no faster than that. What the host waited in that
- * time counts as training. */
+/* Applies that the device takes `device_ms` for a step: the trainer is not faster, and waits of the
+ * host within that time count as training. */
 void leat__doctor_hide_waits(leat_doctor_facts *f, double device_ms);
-/* Share of the time that the starts of epochs take; negative = unknown. */
+/* Returns the share of the time that the starts of epochs take; negative = unknown. */
 double leat__doctor_starts(const leat_doctor_facts *f);
 
-/* Makes the rates of parts unknown that the run disproves: a part alone is not slower than all parts
- * together, so its measurement was disturbed. Returns the bits 1 << leat_doctor_limit of these parts. */
+/* Makes rates of parts unknown that the run disproves: a part alone is not slower than all parts
+ * together, so its measurement was disturbed. Returns these parts as bits 1 << leat_doctor_limit. */
 uint32_t leat__doctor_distrust(leat_doctor_facts *f);
 
 /* True when more reads in flight would help: the storage is limited by latency, not by
  * bandwidth. */
 bool leat__doctor_latency(const leat_doctor_facts *f);
 
-/* Bytes of the large requests that a server is asked. */
+/* Size of the large requests to a server, in bytes. */
 #define LEAT__PART_LARGE (128u << 10)
 
-/* True when the line to a server is full: large answers come less often than small ones, and more of them in
- * flight bring little more. */
+/* True when the link to a server is full: large answers come less often than small ones, and more of
+ * them in flight bring little more. */
 bool leat__doctor_line_full(const leat_doctor_facts *f);
 
 /* True when workers of another loader spend most of their time in collate_fn, and most of that waiting. */
 bool leat__doctor_collate_waits(const leat_doctor_facts *f);
 
-/* Samples/s that storage can give at most; negative = unknown. */
+/* Returns the most samples/s that storage can give; negative = unknown. */
 double leat__doctor_storage(const leat_doctor_facts *f);
 
 /* True when the machine has memory for the pack, but this process may not use it. */
@@ -105,20 +107,20 @@ bool leat__doctor_memory_limit(const leat_doctor_facts *f);
 /* True when these load flags change only the speed or the order of samples. */
 bool leat__doctor_may_apply(const char *set);
 
-/* Fills the remedies and the flags to apply; limit, rates and sentence must be set. */
+/* Fills in the remedies and the flags to apply; limit, rates and sentence must be set. */
 void leat__doctor_remedies(leat_doctor_diagnosis *d);
 
-/* Fills the text lines of the diagnosis. */
+/* Fill in the text lines of the diagnosis. */
 void leat__doctor_sentence(leat_doctor_diagnosis *d);
 void leat__doctor_evidence(leat_doctor_diagnosis *d);
-/* `distrusted`: of leat__doctor_distrust. */
+/* `distrusted`: result of leat__doctor_distrust. */
 void leat__doctor_findings(leat_doctor_diagnosis *d, uint32_t distrusted);
 void leat__doctor_line(char lines[][160], uint32_t *count, const char *fmt, ...) LEAT_PRINTF(3, 4);
 
-/* "74.8 MB/s", "12.5 GB/s". */
+/* Writes a speed such as "74.8 MB/s" or "12.5 GB/s". */
 const char *leat__doctor_speed(double bytes_per_s, char *out, size_t size);
 
-/* "12 % of each step": texts used by several files. */
+/* Write the diagnosis as JSON, as keys of an open JSON object, and as a page. */
 void leat__doctor_json(const leat_doctor_diagnosis *d, leat__buf *out);
 void leat__doctor_json_fields(const leat_doctor_diagnosis *d, leat__json *j);
 void leat__doctor_page(const leat_doctor_diagnosis *d, leat__buf *out, bool ascii);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Observes the process and the machine.
+ * Reads counters of the process and the machine: see kernel_counters.h.
  */
 #include "doctor/kernel_counters.h"
 
@@ -22,7 +22,7 @@
 #include "probe/nvml.h"
 #include "probe/sysfile.h"
 
-/* "RUN WAIT SLICES" of each thread: sums the time they were runnable but not running. */
+/* Sums, over all threads, the time they were runnable but not running ("RUN WAIT SLICES" of each thread). */
 static uint64_t threads_waited(void)
 {
     uint64_t sum = 0;
@@ -41,8 +41,8 @@ static uint64_t threads_waited(void)
     return sum;
 }
 
-/* One line of /proc/stat: user nice system idle iowait irq softirq steal. Idle is not busy;
- * stolen time is, because another guest of the host had the CPU. */
+/* Returns the busy time from a line of /proc/stat: user nice system idle iowait irq softirq steal.
+ * Idle time is not busy; stolen time is, because another guest of the host had the CPU. */
 static uint64_t busy_ticks(const char *line)
 {
     uint64_t field[8] = {0}, sum = 0;

@@ -15,10 +15,10 @@
 
 #include "base/str.h"
 
-#define COMMAND_BYTES 400 /* longer ones are cut */
+#define COMMAND_BYTES 400 /* longer commands are truncated */
 #define DOT " \xc2\xb7 "
 
-/* "leat doctor …" for every way to start the command: /usr/bin/leat, python3 -P -m leat. */
+/* Returns the command line as "leat doctor …", however it was started: /usr/bin/leat, python3 -P -m leat. */
 static const char *without_path(const char *words)
 {
     const char *module = strstr(words, " -m leat ");
@@ -28,7 +28,7 @@ static const char *without_path(const char *words)
     return words;
 }
 
-/* The words of the command line, with blanks between. */
+/* Appends the words of the command line, separated by blanks. */
 static void put_command(leat__buf *out)
 {
     char words[COMMAND_BYTES], shown[4 * COMMAND_BYTES];

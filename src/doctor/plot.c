@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Line plots as inline SVG: numbers in, text out. Colours come from the page's style sheet, so
- * one drawing works for light and dark.
+ * Line plots as inline SVG. Colours come from the page's style sheet, so one drawing works for light and dark
+ * mode.
  */
 #include <math.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ static void draw_axes(leat__buf *out, double top, const char *unit, double from,
                      WIDTH - RIGHT, HEIGHT - 6, leat__format_seconds(to, text, TEXT));
 }
 
-/* Frames are averaged down to the resolution of a screen. */
+/* Draws a curve, with frames averaged to the resolution of a screen. */
 static void draw_curve(leat__buf *out, const leat__curve *c, double top, double from, double to,
                        const leat_doctor_frame *frames, size_t count)
 {

@@ -23,18 +23,18 @@
 #define RANGES_MAX 4096u
 #define LEAST_RANGES 16u
 #define LIST_NS (LEAT_NS_PER_S / 4)
-#define SET_BYTES (UINT64_C(64) << 20) /* maximum size for warm reads; and at most this part of */
-#define SET_PART 8                     /* the pack: the cache should stay nearly as it was */
+#define SET_BYTES (UINT64_C(64) << 20) /* most bytes for warm reads; also at most this part of */
+#define SET_PART 8                     /* the pack, so that the cache changes little */
 #define DEPTH 32u                      /* the loader's initial depth */
 #define DEEP 64u
-#define WAIT_NS (LEAT_NS_PER_S / 10) /* for a read, between checks of the time limit */
-#define LEAST_SECONDS 0.5 /* to read samples into the page cache; a slow disk gives fewer of them */
-#define PART_SMALL 4096u  /* bytes asked of a server */
-#define PARTS 1024u       /* places in the file */
-#define PARTS_STRIDE 389u /* from one to the next, round and round: no common divisor */
+#define WAIT_NS (LEAT_NS_PER_S / 10) /* wait for a read, between checks of the time limit */
+#define LEAST_SECONDS 0.5            /* to read samples into the page cache; a slow disk reads fewer */
+#define PART_SMALL 4096u             /* bytes of a small request to a server */
+#define PARTS 1024u                  /* positions in the file */
+#define PARTS_STRIDE 389u            /* distance of consecutive positions, modulo PARTS: no common divisor */
 #define LINK_SMALL 4u
 #define LINK_LARGE (1u << 20)
-#define PARTS_FEW 2u /* in flight */
+#define PARTS_FEW 2u /* reads in flight */
 #define PARTS_MANY 16u
 #define SLOT_MAX (UINT64_C(256) << 20) /* memory for reads in flight */
 
@@ -51,10 +51,10 @@ typedef struct ranges {
 } ranges;
 
 typedef struct result {
-    double per_s;   /* samples */
+    double per_s;   /* samples per second */
     double read_ms; /* mean time of one read */
     uint64_t reads;
-    double half_s; /* until half of the list was read, once */
+    double half_s; /* seconds until half of the list was read the first time */
 } result;
 
 static void put(ranges *r, const leat__file *file, uint64_t offset, uint64_t len, uint32_t samples)
@@ -65,7 +65,8 @@ static void put(ranges *r, const leat__file *file, uint64_t offset, uint64_t len
     r->samples += samples;
 }
 
-/* Lookups read the index, which may be on the same slow disk: limits the time for them. */
+/* True while more ranges may be listed. Lookups read the index, which may be on the same slow disk,
+ * so their time is limited. */
 static bool may_list(const ranges *r, uint64_t until_ns)
 {
     return r->count < RANGES_MAX && (r->count < LEAST_RANGES || leat__clock_ns() < until_ns);
@@ -161,7 +162,7 @@ static int read_for(const ranges *list, uint32_t depth, double seconds, bool onc
 
     *out = (result){-1, -1, 0, 0};
     if (list->count == 0) return 0;
-    LEAT_TRY(leat__time_check(limit, err)); /* closing waits for reads that were started */
+    LEAT_TRY(leat__time_check(limit, err)); /* closing waits for reads in flight */
     LEAT_GO(rc, out, lane_open(&l, depth, list->longest, err));
     begin = leat__clock_ns();
     uint64_t until = begin + (uint64_t)(seconds * 1e9);
@@ -262,7 +263,7 @@ static int measure_cold(leat_pack *pack, const leat_pack_info *info, const uint6
     uint32_t usual = (uint32_t)f->io_depth, deep = LEAT_MAX(DEEP, 2 * usual);
     result got;
 
-    if (random) { /* pages last: a slow disk takes long to finish reads in flight */
+    if (random) { /* pages come last: a slow disk takes long to finish reads in flight */
         LEAT_TRY(list_samples(pack, ids, count, true, UINT64_MAX, r, err));
         LEAT_TRY(read_for(r, usual, seconds, false, limit, &got, err));
         f->io_cold = got.per_s;
@@ -284,7 +285,7 @@ static int measure_cold(leat_pack *pack, const leat_pack_info *info, const uint6
 
 /* ---- A bucket or web server ---- */
 
-/* Ranges all over the first file, none beside another; the index is not asked for them. */
+/* Lists ranges spread over the first file, none next to another, without reading the index. */
 static void list_parts(leat_pack *pack, uint64_t len, ranges *r)
 {
     const leat__file *file = leat__pack_file(pack, 0);
@@ -296,8 +297,9 @@ static void list_parts(leat_pack *pack, uint64_t len, ranges *r)
     }
 }
 
-/* The loader joins requests and fetches ahead, so these are not the rate of its reads, unless the line is
- * full: they show what kind of limit the server has. Small ranges and large ones, few and many in flight. */
+/* Measures small and large ranges, few and many in flight, to find what kind of limit the server has.
+ * The loader joins requests and prefetches, so these are not the rate of its reads, unless the link
+ * is full. */
 static int ask_server(leat_pack *pack, double seconds, const leat__time_limit *limit, ranges *r,
                       leat_doctor_facts *f, leat_error *err)
 {
@@ -313,7 +315,7 @@ static int ask_server(leat_pack *pack, double seconds, const leat__time_limit *l
     f->remote_few_mbs = got.per_s * LEAT__PART_LARGE / 1e6;
     LEAT_TRY(read_for(r, PARTS_MANY, seconds, false, limit, &got, err));
     f->remote_many_mbs = got.per_s * LEAT__PART_LARGE / 1e6;
-    if (leat__doctor_line_full(f) && f->sample_bytes > 0) /* no way to read brings more */
+    if (leat__doctor_line_full(f) && f->sample_bytes > 0) /* no other way of reading is faster */
         f->io_cold = 1e6 * f->remote_many_mbs / f->sample_bytes;
     return 0;
 }
@@ -346,7 +348,7 @@ int leat__reads_link(const char *path, uint32_t parts, double *latency_s, double
     for (uint32_t i = 0; i < r.count; i++) bytes += r.at[i].len;
     uint64_t begin = leat__clock_ns();
     LEAT_GO(rc, out, read_for(&r, PARTS_MANY, 1, true, NULL, &got, err));
-    /* the first round trip brings no bytes */
+    /* the first round trip brings no data */
     double passed = (double)(leat__clock_ns() - begin) / 1e9, half = got.half_s, trip = *latency_s;
     double share = r.count > 0 ? (double)got.reads / r.count : 0;
     *all_per_s = *half_per_s = (double)bytes * share / LEAT_MAX(passed - trip, passed / 4);
@@ -387,11 +389,10 @@ int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count, c
     uint64_t set = LEAT_MIN(SET_BYTES, LEAT_MAX(info.bytes / SET_PART, UINT64_C(1) << 20));
     LEAT_GO(rc, out, list_samples(warm, ids, count, false, set, &r, err));
     LEAT_GO(rc, out, read_for(&r, DEEP, LEAT_MAX(seconds / 2, LEAST_SECONDS), true, limit, &got, err));
-    r.count = (uint32_t)LEAT_MIN(got.reads, (uint64_t)r.count); /* these are in memory now */
+    r.count = (uint32_t)LEAT_MIN(got.reads, (uint64_t)r.count); /* only these are in memory now */
     LEAT_GO(rc, out, read_for(&r, (uint32_t)f->io_depth, seconds / 4, false, limit, &got, err));
     f->io_warm = got.per_s;
-    if (f->io_fixed && f->io_depth < DEEP) { /* warm reads that take long: a network file
-                                              * system */
+    if (f->io_fixed && f->io_depth < DEEP) { /* slow warm reads: a network file system */
         LEAT_GO(rc, out, read_for(&r, DEEP, seconds / 4, false, limit, &got, err));
         f->io_warm_deep = got.per_s;
     }

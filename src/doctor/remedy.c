@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Remedies. Each is a small function that changes the facts as the remedy would, so that all
- * gains are computed in the same way: rates from the changed facts, the smallest of them, and the
- * next bottleneck. There is no table from limits to advice: a remedy that does not raise the
- * limit has no gain and is not shown. If the loader was run with the flags of a remedy, the
- * measured rate replaces the computed one.
+ * Remedies. Each is a small function that changes the facts as the remedy would, so that all gains are
+ * computed in the same way: rates from the changed facts, the smallest of them, and the next bottleneck.
+ * There is no table from limits to advice: a remedy that does not raise the limit has no gain and is not
+ * shown. If the loader was run with the flags of a remedy, the measured rate replaces the computed one.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,25 +14,25 @@
 #include "doctor/judge.h"
 
 #define WORTH 1.02       /* gains below this are noise */
-#define TRIED_WORTH 1.05 /* a trial is short */
-#define HARM 0.9         /* tried, and slower than without it */
+#define TRIED_WORTH 1.05 /* the same for trials, which are short */
+#define HARM 0.9         /* gains below this mean that a tried remedy does harm */
 #define TEXT 24
 #define MIB 1048576.0
-#define IN_FLIGHT 256 /* requests to a server that answers late */
-#define COPIED 1e9    /* bytes per second: reads this fast are copies out of memory */
+#define IN_FLIGHT 256 /* requests in flight to a server with high latency */
+#define COPIED 1e9    /* bytes per second: faster reads are copies from memory */
 
 /* The facts and rates after applying a remedy. */
 typedef struct world {
     leat_doctor_facts f;
     double memory; /* rate the budget allows; negative = no limit */
-    double reach;  /* the share of its smallest part's rate that the loader reaches */
+    double reach;  /* share of its smallest part's rate that the loader reaches */
     double whole;  /* measured rate of the whole loader in this setting; negative = not tried */
     double now;    /* rate of the run; negative = unknown */
 } world;
 
 typedef bool (*remedy_fn)(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r);
 
-/* Samples/s that a fixed number of reads in flight can fetch from a server, one sample each. */
+/* Returns the samples/s that a fixed number of reads in flight can fetch from a server, one sample each. */
 static double reads_ceiling(const world *w)
 {
     const leat_doctor_facts *f = &w->f;
@@ -42,7 +41,7 @@ static double reads_ceiling(const world *w)
         return HUGE_VAL;
     if (!(f->read_ms > 0) || !(f->io_depth > 0) || fetched <= 0) return HUGE_VAL;
     double most = f->io_depth * 1e3 / f->read_ms / fetched * leat__doctor_samples_per_read(f);
-    return LEAT_MAX(most, w->now); /* a read may bring neighbours that are used, too */
+    return LEAT_MAX(most, w->now); /* a read may also bring neighbours that are used */
 }
 
 static double predict(const world *w, uint32_t *limit)
@@ -85,7 +84,7 @@ static void act(leat_doctor_remedy *r, uint32_t basis, const char *set, const ch
     snprintf(r->action, sizeof r->action, "%s", action);
 }
 
-/* The loader is leat's, which has the flags that a remedy sets. */
+/* True when the loader is leat's, which has the flags that a remedy sets. */
 static bool has_flags(const leat_doctor_facts *f)
 {
     return !known(f->workers) && or_else(f->plain, 0) < 1;
@@ -149,13 +148,12 @@ static bool raise_memory_limit(const leat_doctor_diagnosis *d, world *w, leat_do
     return true;
 }
 
-/* From the second epoch on, a remote pack is read from the local disk. */
+/* A disk cache: from the second epoch on, a remote pack is read from the local disk. */
 static bool disk_cache(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (or_else(f->remote, 0) < 1 || or_else(f->cache_disk, 0) >= 1 || !known(f->io_cold)) return false;
-    f->io_cold = f->io_deep = f->io_pages = HUGE_VAL; /* as fast as the disk, which is unknown
-                                                       * here */
+    f->io_cold = f->io_deep = f->io_pages = HUGE_VAL; /* as fast as the disk, whose rate is unknown here */
     f->remote = 0;
     w->reach = LEAT_MAX(w->reach, 1.0);
     act(r, LEAT_BASIS_MODEL, "",
@@ -165,7 +163,8 @@ static bool disk_cache(const leat_doctor_diagnosis *d, world *w, leat_doctor_rem
     return true;
 }
 
-/* A server that answers late: as many more at once bring as much more, up to what the line carries. */
+/* More requests in flight to a server with high latency: the rate grows with them, up to the limit of
+ * the link. */
 static bool more_requests(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
@@ -181,7 +180,7 @@ static bool more_requests(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     return true;
 }
 
-/* A server that refuses: requests that were refused are sent again, and each waits before. */
+/* Fewer requests to a server that refuses some: refused requests wait and are sent again. */
 static bool fewer_requests(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
@@ -217,8 +216,7 @@ static bool deeper_reads(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     f->io_depth = 64;
     if (known(f->io_warm))
         f->io_warm = LEAT_MAX(f->io_warm, known(f->io_warm_deep) ? f->io_warm_deep : f->io_deep);
-    if (w->reach < 1 && d->limit == LEAT_LIMIT_IO) /* the depth is set at once, not searched
-                                                    * for */
+    if (w->reach < 1 && d->limit == LEAT_LIMIT_IO) /* a set depth is used at once, without a search */
         w->reach = (w->reach + 1) / 2;
     act(r, LEAT_BASIS_MODEL, "io-depth=64", "64 reads in flight: latency limits the storage, not bandwidth");
     return true;
@@ -260,7 +258,7 @@ static bool faster_storage(const leat_doctor_diagnosis *d, world *w, leat_doctor
 
 /* ---- CPU ---- */
 
-/* CPU rate with n threads on c CPUs, from the rates of all threads and of one. */
+/* Returns the CPU rate with this many threads and CPUs, in proportion to the current number. */
 static double cpu_with(const leat_doctor_facts *f, double threads, double cpus)
 {
     double now = LEAT_MIN(or_else(f->threads, 1), or_else(f->cpus, 1));
@@ -268,7 +266,7 @@ static double cpu_with(const leat_doctor_facts *f, double threads, double cpus)
     return now > 0 ? f->cpu_all * then / now : f->cpu_all;
 }
 
-/* CPUs that there are already do nothing where threads are fewer, or wait in collate_fn. */
+/* True unless CPUs are idle because threads are fewer, or wait in collate_fn. */
 static bool uses_all_cpus(const leat_doctor_facts *f)
 {
     bool few = known(f->threads) && known(f->cpus) && f->threads <= f->cpus - 1;
@@ -290,7 +288,7 @@ static bool more_threads(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
         return true;
     }
     if (or_else(f->plain, 0) >= 1) {
-        if (d->facts.threads <= 1) w->reach = 1; /* as above */
+        if (d->facts.threads <= 1) w->reach = 1; /* see above */
         snprintf(
             r->action, sizeof r->action,
             "make batches in %.0f worker processes (a DataLoader with num_workers=%.0f), or pack the data "
@@ -303,7 +301,7 @@ static bool more_threads(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     return true;
 }
 
-/* Tried: the same loader with more worker processes. */
+/* More worker processes, which were tried with the same loader. */
 static bool more_workers(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
@@ -408,7 +406,7 @@ static bool more_cpus(const leat_doctor_diagnosis *d, world *w, leat_doctor_reme
 {
     leat_doctor_facts *f = &w->f;
     if (!known(f->cpus) || !known(f->cpu_all) || f->cpus <= 0) return false;
-    /* it has more CPUs that may be used */
+    /* the host already has more CPUs than the process may use */
     if (known(f->cpus_host) && f->cpus < f->cpus_host) return false;
     if (!uses_all_cpus(f)) return false;
     f->cpu_all *= 2;
@@ -426,14 +424,14 @@ static bool raise_budget(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     leat_doctor_facts *f = &w->f;
     char a[TEXT];
     if (!known(w->memory) || d->cause != LEAT_CAUSE_BUDGET || !known(f->budget)) return false;
-    if (!known(f->spacious) && !known(leat__doctor_storage(f))) return false; /* slow reads may hold it */
+    if (!known(f->spacious) && !known(leat__doctor_storage(f))) return false; /* slow reads may fill it */
     double room = or_else(f->memory_free, 0) + f->budget, want = 4 * f->budget;
     double budget = LEAT_MIN(want, 0.5 * room);
     if (budget < 1.2 * f->budget) return false;
-    w->memory = f->spacious; /* unknown: the rate of the next part */
+    w->memory = f->spacious; /* unknown: limited only by the next part */
     f->blocked = 0;
     f->budget = budget;
-    r->basis = LEAT_BASIS_MODEL; /* memory without limit was tried, not this budget */
+    r->basis = LEAT_BASIS_MODEL; /* unlimited memory was tried, not this budget */
     snprintf(r->set, sizeof r->set, "memory=%.0f", floor(budget / MIB) * MIB);
     snprintf(r->action, sizeof r->action, "a budget of %s: work waits for memory, not for workers",
              leat__format_bytes((uint64_t)budget, a, TEXT));
@@ -508,9 +506,9 @@ static bool larger_batches(const leat_doctor_diagnosis *d, world *w, leat_doctor
 
 /* ---- Other ways to store and deliver: gains are measured ---- */
 
-/* Scales the read rates for samples of another size. If the depth is fixed and storage is limited
- * by latency, the size does not matter. If reading is copying from memory, it is CPU time and
- * included in the measured cost. */
+/* Scales the read rates to samples of another size. If the depth is fixed and latency limits the
+ * storage, the size does not matter. If reading is copying from memory, it is CPU time and included
+ * in the measured cost. */
 static void resize_reads(const leat_doctor_option *o, leat_doctor_facts *f)
 {
     double factor = f->sample_bytes / o->sample_bytes;
@@ -609,7 +607,8 @@ static const leat_doctor_trial *trial_of(const leat_doctor_facts *f, const char 
     return NULL;
 }
 
-/* A short trial may take batches that were read before: memory brings no more than storage gives. */
+/* Returns the gain of a trial. A short trial may take batches that were read before: more memory
+ * brings no more than storage gives. */
 static double tried_gain(const leat_doctor_diagnosis *d, const leat_doctor_trial *t)
 {
     double storage = leat__doctor_storage(&d->facts);
@@ -618,18 +617,18 @@ static double tried_gain(const leat_doctor_diagnosis *d, const leat_doctor_trial
     return LEAT_MIN(t->gain, LEAT_MAX(storage / d->rate, 1.0));
 }
 
-/* A cache fills in the first epoch: a short trial only shows whether it does harm. */
+/* True for a cache, which fills in the first epoch: a short trial only shows whether it does harm. */
 static bool shows_late(const char *set)
 {
     return strstr(set, "cache=process") != NULL;
 }
 
-/* The most a run can gain: all waiting gone, and the training as much faster as in this world. */
+/* Returns the most a run can gain: no waiting at all, and training faster by the factor of this world. */
 static double most_gain(const leat_doctor_diagnosis *d, const world *w)
 {
     const leat_doctor_facts *f = &d->facts;
     if (!known(d->lost) || d->lost >= 1) return HUGE_VAL;
-    double factor = 1; /* of the training of one sample */
+    double factor = 1; /* speed-up of training per sample */
     if (known(f->batch_ms) && known(w->f.batch_ms) && w->f.batch_ms > 0 && f->batch > 0)
         factor = f->batch_ms / f->batch / (w->f.batch_ms / w->f.batch);
     if (factor <= 1) return 1 / (1 - d->lost);
@@ -715,7 +714,7 @@ static bool sets_already(const char *apply, const char *set)
     return strstr(apply, key) != NULL;
 }
 
-/* The extra gain of this remedy on top of those already in `w`; 1 when none. */
+/* Returns the extra gain of this remedy on top of those already in `w`; 1 when none. */
 static double adds(const leat_doctor_diagnosis *d, size_t row, world *w)
 {
     leat_doctor_remedy r;
@@ -728,8 +727,7 @@ static double adds(const leat_doctor_diagnosis *d, size_t row, world *w)
     return gain;
 }
 
-/* The flags were tried together: that result counts. Together they may gain less than the best
- * one alone. */
+/* Uses the result of trying all flags together. Together they may gain less than the best one alone. */
 static void judge_together(leat_doctor_diagnosis *d, const leat_doctor_remedy *best)
 {
     const leat_doctor_trial *t = trial_of(&d->facts, d->apply);
@@ -744,8 +742,8 @@ static void judge_together(leat_doctor_diagnosis *d, const leat_doctor_remedy *b
     }
 }
 
-/* A larger budget takes memory from the page cache. Where a control group limits both and the pack does not
- * fit, that was only good if it was tried: 1.59 was predicted, 0.87 came of it. */
+/* True when a larger budget would take memory from the page cache. If a control group limits both and
+ * the pack does not fit, only a trial shows a gain: 1.59 was predicted, 0.87 was measured. */
 static bool takes_from_cache(const leat_doctor_diagnosis *d, const leat_doctor_remedy *r)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -790,7 +788,7 @@ void leat__doctor_remedies(leat_doctor_diagnosis *d)
     d->apply[0] = '\0';
     d->apply_gain = 1;
     d->apply_rate = or_else(d->rate, rate);
-    if (d->limit == LEAT_LIMIT_NONE) return; /* whatever is priced may not be what limits */
+    if (d->limit == LEAT_LIMIT_NONE) return; /* the priced part may not be the bottleneck */
     for (size_t row = 0; row < REMEDY_ROWS + d->facts.option_count; row++) {
         leat_doctor_remedy r;
         world w = now;

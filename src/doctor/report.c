@@ -109,7 +109,7 @@ static void plots(leat__buf *out, const leat_doctor_frame *frames, size_t count)
     leat__svg_plot(out, "Workers busy, CPUs used", "", busy, LEAT_COUNT(busy), 0, frames, count);
     leat__svg_plot(out, "Queues: share of the time with something waiting at", "%", ready, LEAT_COUNT(ready),
                    1, frames, count);
-    /* the axis follows the use, which may be far below the budget */
+    /* the axis follows the usage, which may be far below the budget */
     snprintf(title, sizeof title, "Memory used, of a budget of %s",
              leat__format_bytes(frames[count - 1].budget_limit, text, TEXT));
     leat__svg_plot(out, title, "B", memory, LEAT_COUNT(memory), 0, frames, count);

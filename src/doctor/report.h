@@ -14,7 +14,7 @@
 
 void leat__report_body(const leat_doctor_diagnosis *d, const leat_doctor_frame *frames, size_t count,
                        leat__buf *out);
-/* A page around a body: `live` adds the script that keeps it up to date. */
+/* Wraps a body in a page; `live` adds the script that keeps it up to date. */
 void leat__report_page(const char *title, const char *body, bool live, leat__buf *out);
 
 /* Escapes the special characters of HTML. */
@@ -26,8 +26,8 @@ typedef struct leat__curve {
     const char *color;
     double (*value)(const leat_doctor_frame *f);
 } leat__curve;
-/* A plot as inline SVG; `top` is the maximum of the axis, 0 = from the data. `unit` follows the
- * axis numbers. */
+/* Writes a plot as inline SVG; `top` is the maximum of the axis, 0 = from the data. `unit` follows
+ * the axis numbers. */
 void leat__svg_plot(leat__buf *out, const char *title, const char *unit, const leat__curve *curves,
                     size_t curve_count, double top, const leat_doctor_frame *frames, size_t count);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Follows a run file while another process writes it. The file is opened again at every check,
- * and its first line shows whether it is still the same one. This works with truncation, renaming
- * and network file systems. One thread at a time.
+ * Follows a run file while another process writes it. The file is opened again at every check, and its first
+ * line shows whether it is still the same one. This works with truncation, renaming and network file
+ * systems. One thread at a time.
  */
 #include <string.h>
 
@@ -20,12 +20,12 @@
 
 struct leat_doctor_run {
     char *path;
-    char head[HEAD_BYTES]; /* the first bytes of the file, up to its first line */
+    char head[HEAD_BYTES]; /* first bytes of the file, at most its first line */
     size_t head_len;
-    uint64_t at;           /* read so far */
-    uint64_t lines;        /* complete ones of them */
-    leat__buf rest;        /* of an incomplete line */
-    char name[NAME_BYTES]; /* of the run */
+    uint64_t at;           /* bytes read so far */
+    uint64_t lines;        /* complete lines read so far */
+    leat__buf rest;        /* an incomplete last line */
+    char name[NAME_BYTES]; /* name of the run */
     bool ended, judged;
     leat_doctor_diagnosis d;
     leat_doctor_frame frames[FRAMES];
@@ -66,7 +66,7 @@ static void forget(leat_doctor_run *run)
     run->frame_count = 0;
 }
 
-/* Handles the first line of a part: of the same run or of another. */
+/* Handles the first line of a part, which may belong to the same run or to another. */
 static void take_header(leat_doctor_run *run, const char *name)
 {
     if (strcmp(run->name, name) == 0) return;
@@ -146,7 +146,7 @@ static int same_file(leat_doctor_run *run, const leat__file *f, bool *same, leat
     LEAT_TRY(leat__file_pread_some(f, head, sizeof head, 0, &got, err));
     const char *end = memchr(head, '\n', got);
     size_t len = end != NULL ? (size_t)(end - head) : got;
-    /* before its first line is complete, nothing is known that could belong to another file */
+    /* before the first line is complete, no data of an older file can be mixed up */
     *same = size >= run->at && len >= run->head_len && memcmp(head, run->head, run->head_len) == 0;
     memcpy(run->head, head, len);
     run->head_len = len;
@@ -187,7 +187,7 @@ int leat_doctor_run_look(leat_doctor_run *run, uint32_t *news, leat_error *err)
     if (!same) {
         run->at = run->lines = 0;
         leat__buf_clear(&run->rest);
-        if (run->name[0] == '\0') forget(run); /* not one of our run files: drop everything */
+        if (run->name[0] == '\0') forget(run); /* not a run file of leat: drop everything */
     }
     rc = read_on(run, f, news, err);
 out:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records a run to a file while it runs. Each line is written with one call, so that a reader
- * sees at worst an incomplete last line.
+ * Records a run to a file while it runs. Each line is written with one call, so that a reader sees at worst
+ * an incomplete last line.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -99,8 +99,8 @@ int leat__run_log_frame(leat__run_log *log, const leat_doctor_frame *f, leat_err
     return put_line(log, err);
 }
 
-/* Starts the next part: its first two lines are written together, so that a reader never finds it
- * without a verdict. */
+/* Starts the next part. Writes its first two lines together, so that a reader never finds it without
+ * a verdict. */
 static int next_part(leat__run_log *log, leat_error *err)
 {
     LEAT_TRY(leat__file_truncate(log->file, 0, err));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A pack of a few samples. They are drawn repeatedly, with replacement, so that an epoch is as
- * long as the measurement. CPU time is measured, not wall time, because other processes may use
- * the machine.
+ * A pack of a few samples. They are drawn repeatedly, with replacement, so that an epoch is as long as the
+ * measurement. CPU time is measured, not wall time, because other processes may use the machine.
  */
 #include "doctor/sample_pack.h"
 
@@ -21,21 +20,21 @@
 #include "io/file.h"
 
 #define EPOCH_BATCHES 4096u
-#define BATCH_MAX 64u /* larger batches cost the same per sample, and take long to warm up */
+#define BATCH_MAX 64u /* larger batches cost the same per sample but take longer to warm up */
 #define AHEAD_SAMPLES 64u
 #define LEAST_BATCHES 6u
 #define SETTLED_NS (2 * LEAT_NS_PER_S) /* maximum */
-#define LOOK_NS 500000                 /* interval of the checks whether anything runs, */
-#define STILL_LOOKS 3u                 /* until this many consecutive checks found nothing */
-#define PATIENCE 5.0                   /* multiple of the time, when other processes use the CPUs */
+#define LOOK_NS 500000                 /* interval of the checks whether a task runs, */
+#define STILL_LOOKS 3u                 /* until this many consecutive checks found none */
+#define PATIENCE 5.0                   /* factor on the time when other processes use the CPUs */
 #define IMAGES_MAX 64u
 #define WAIT_MS 100 /* wait for a batch, between checks of the time limit */
 #define NAME_BYTES 4096
 #define CACHE_TIMES 3
-#define CACHE_BYTES (32.0 * 1048576) /* when the machine does not report it */
+#define CACHE_BYTES (32.0 * 1048576) /* assumed when the machine does not report it */
 #define BYTES_MAX (128.0 * 1048576)
-#define COPY_SHOWS (256.0 * 1024) /* bytes of a sample whose cost is mostly copying */
-#define COPY_TIMES 3              /* multiple of those bytes: memory speed varies by location */
+#define COPY_SHOWS (256.0 * 1024) /* size of a sample from which on its cost is mostly copying */
+#define COPY_TIMES 3              /* factor on the cache size: memory speed varies by location */
 #define READ_BYTES 524288u
 #define SAMPLES_MAX 8192.0
 
@@ -43,7 +42,7 @@ struct leat__sample_pack {
     char path[NAME_BYTES];
     bool there;
     uint32_t count;
-    const leat__time_limit *limit; /* of the source set */
+    const leat__time_limit *limit; /* taken from the source set */
 };
 
 /* ---- The pack ---- */
@@ -95,9 +94,9 @@ out:
     return rc;
 }
 
-/* Drops the written pages from the page cache and reads them again, not in sequence. The page
- * cache keeps written data in large folios and randomly read data in single pages; copying from
- * the latter takes a third longer. */
+/* Drops the written pages from the page cache and reads them again, out of sequence. The page cache
+ * keeps written data in large folios and randomly read data in single pages; copying from the latter
+ * takes a third longer. */
 static int read_again(const leat__sample_pack *m, leat_error *err)
 {
     leat__file *f = NULL;
@@ -107,7 +106,7 @@ static int read_again(const leat__sample_pack *m, leat_error *err)
     if (rc == 0) rc = leat__file_open(&f, m->path, LEAT__FILE_READ, err);
     if (rc != 0) goto out;
     leat__file_advise(f, 0, 0, LEAT__ADVICE_DONTNEED);
-    /* not in file order */
+    /* in reverse order */
     for (uint64_t i = leat__file_size_at_open(f) / READ_BYTES; i > 0 && rc == 0; i--) {
         rc = leat__time_check(m->limit, err);
         if (rc == 0) rc = leat__file_pread(f, buf, READ_BYTES, (i - 1) * READ_BYTES, err);
@@ -169,7 +168,7 @@ struct leat__sample_load {
     const leat__time_limit *limit;
 };
 
-/* True when anything ran since the last check. */
+/* True when any task ran since the last check. */
 static bool stirred(leat_loader *l, uint64_t *items)
 {
     leat_loader_stats s;
@@ -206,8 +205,9 @@ static int next_batch(const leat__sample_load *run, leat_batch **b, leat_error *
     }
 }
 
-/* As many batches are prefetched before as after, so the CPU time spent is that of the samples
- * taken, on any thread and at any time. Wall time is unreliable on a busy machine. */
+/* Measures the CPU time per sample. The same number of batches is prefetched before and after, so the
+ * CPU time spent is that of the samples taken, on any thread. Wall time is unreliable on a busy
+ * machine. */
 int leat__sample_load_cost(leat__sample_load *run, double seconds, double *cpu_s, leat_error *err)
 {
     uint64_t until = leat__clock_ns() + (uint64_t)(PATIENCE * seconds * 1e9), samples = 0, batches = 0;
@@ -233,7 +233,7 @@ int leat__sample_load_cost(leat__sample_load *run, double seconds, double *cpu_s
     return 0;
 }
 
-/* The user's options, for a loader that draws repeatedly from the few samples. */
+/* Adapts the user's options for a loader that draws repeatedly from the few samples. */
 static void options(leat_loader_opts *o, leat_loader_image images[IMAGES_MAX], const char *const *ops)
 {
     o->image_count = LEAT_MIN(o->image_count, IMAGES_MAX);
@@ -252,7 +252,7 @@ static void options(leat_loader_opts *o, leat_loader_image images[IMAGES_MAX], c
     o->max_bad = o->memory = o->index_count = 0;
     o->rank = o->world = o->field_count = 0;
     o->budget = NULL;
-    o->log = (leat_log){0}; /* what it says is not about the real pack */
+    o->log = (leat_log){0}; /* its messages would not be about the real pack */
     o->quarantine = o->balance = NULL;
     o->indices = NULL;
     o->fields = NULL;

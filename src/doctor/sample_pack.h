@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A few samples as a small separate pack, loaded by the real loader: measures the cost of
- * delivering one of them, including reading, verifying, decoding and delivery. Private to the
- * module; one thread.
+ * A few samples as a small separate pack, loaded by the real loader. Measures the cost of delivering one of
+ * them: reading, verifying, decoding and delivery. Private to the module; one thread.
  */
 #ifndef LEAT_DOCTOR_SAMPLE_PACK_H
 #define LEAT_DOCTOR_SAMPLE_PACK_H
@@ -13,22 +12,22 @@
 
 typedef struct leat__sample_pack leat__sample_pack;
 
-/* Writes the set into a pack in the folder for temporary files. Samples are repeated until they
- * no longer fit the CPU's caches: a few would stay cached and be read faster than the many they
- * represent. At most `most_bytes`, unless one copy of each is already more. */
+/* Writes the set into a pack in the temporary folder. Samples are repeated until they exceed the
+ * CPU's caches: a few would stay cached and be read faster than the many they represent. Writes at
+ * most `most_bytes`, unless one copy of each is already more. */
 int leat__sample_pack_open(leat__sample_pack **m, const leat__set *set, double most_bytes,
                            leat_error *err) LEAT_MUST_CHECK;
 void leat__sample_pack_close(leat__sample_pack **m); /* also removes the pack */
 
-/* A loader of that pack with these options (it sets order, subset, rank and memory itself). `ops`
- * replaces theirs, one text per image, or NULL. */
+/* Opens a loader of that pack with these options (it sets order, subset, rank and memory itself).
+ * `ops`, one text per image or NULL, replaces theirs. */
 typedef struct leat__sample_load leat__sample_load;
 int leat__sample_load_open(leat__sample_load **run, const leat__sample_pack *m, const leat_loader_opts *opts,
                            const char *const *ops, uint32_t threads, leat_error *err) LEAT_MUST_CHECK;
 void leat__sample_load_close(leat__sample_load **run);
 
-/* CPU seconds per sample, over about `seconds` of loading. Nothing else may run in this process
- * meanwhile; other open runs are paused. The first call also pays for first-touch memory. */
+/* Measures the CPU seconds per sample over about `seconds` of loading. Nothing else may run in this
+ * process meanwhile; other open runs are paused. The first call also includes first-touch memory. */
 int leat__sample_load_cost(leat__sample_load *run, double seconds, double *cpu_s,
                            leat_error *err) LEAT_MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The live page on the loopback interface, off unless asked for. io/httpd.h is its server, whose one
- * thread calls `answer`. libmicrohttpd is loaded when the first page is served: a trainer does not
- * load it and the TLS libraries that it needs.
+ * The live page on the loopback interface, off by default. Its server is io/httpd.h, whose single thread
+ * calls `answer`. libmicrohttpd is loaded when the first page is served, so a trainer does not load it or
+ * the TLS libraries that it needs.
  */
 #include <string.h>
 
@@ -59,7 +59,7 @@ static int doctor_json(leat_doctor_watch *w, leat__buf *out)
     return rc;
 }
 
-/* The loader's own meters, and gauges from the last frame. */
+/* Writes the loader's own meters, and gauges from the last frame. */
 static int metrics_text(const leat_doctor_frame *f, leat__buf *out)
 {
     LEAT_TRY(leat__meters_openmetrics(NULL, out));
@@ -78,7 +78,7 @@ static int metrics_text(const leat_doctor_frame *f, leat__buf *out)
                 {"prefetch_batches", "batches made ahead", f->prefetch},
                 {"bad_samples", "damaged samples so far", (double)f->bad}};
     static const char eof[] = "# EOF\n";
-    /* it must come last */
+    /* the end marker must come last */
     if (leat__str_ends(leat__buf_str(out), eof)) out->len -= sizeof eof - 1;
     for (size_t i = 0; i < LEAT_COUNT(rows); i++)
         leat__buf_printf(out, "# TYPE leat_%s gauge\n# HELP leat_%s %s\nleat_%s %.9g\n", rows[i].name,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The style of report and live page, and the script of the live one: it fetches the body every
+ * The style of the report and of the live page, and the script of the live page: it fetches the body every
  * second and shows when the server no longer answers.
  */
 #ifndef LEAT_DOCTOR_STYLE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Judging the report of a run over text.
+ * Judges the report of a run over text: see text_run.h.
  */
 #include "doctor/text_run.h"
 
@@ -13,9 +13,9 @@
 #include "base/num.h"
 #include "base/str.h"
 
-#define BUSY 0.5        /* share from which on something limits a run */
-#define TOO_SHORT_S 0.5 /* shares of shorter runs are mostly start-up */
-#define COMPRESSED 1.3  /* bytes of text per byte of input of compressed files, at least */
+#define BUSY 0.5        /* share of the time above which something limits a run */
+#define TOO_SHORT_S 0.5 /* in shorter runs, shares are mostly start-up */
+#define COMPRESSED 1.3  /* least bytes of text per input byte of compressed files */
 
 static double number(const json_t *root, const char *key)
 {
@@ -87,7 +87,7 @@ static int judge(leat__text_verdict *v, const json_t *root)
     return 0;
 }
 
-/* The limit as a static string, NULL when it is none of them. */
+/* Returns the limit as a static string, NULL when it is unknown. */
 static const char *limit_of(const json_t *root)
 {
     static const char *const limits[] = {"reading", "cpus", "writing", "memory", "none"};

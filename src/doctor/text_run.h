@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The verdict on a run over text: what limited leat filter, leat dedup or leat decontaminate, and what
- * would help, from the report.json that the run wrote.
+ * The verdict on a run over text: what limited leat filter, leat dedup or leat decontaminate, and what would
+ * help, from the report.json that the run wrote.
  */
 #ifndef LEAT_DOCTOR_TEXT_RUN_H
 #define LEAT_DOCTOR_TEXT_RUN_H
@@ -26,7 +26,7 @@ typedef struct leat__text_verdict {
 /* Judges a report. LEAT_EFORMAT when it is not the report of a run over text. */
 int leat__text_run_judge(leat__text_verdict *v, const char *json, size_t len,
                          leat_error *err) LEAT_MUST_CHECK;
-/* As text for people, and as one JSON object. */
+/* Write the verdict as text for people, and as one JSON object. */
 void leat__text_run_page(const leat__text_verdict *v, leat__buf *out);
 void leat__text_run_json(const leat__text_verdict *v, leat__buf *out);
 

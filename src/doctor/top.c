@@ -25,7 +25,7 @@ static void bar(leat__buf *out, double share, uint32_t width, bool ascii)
         leat__buf_puts(out, i < full ? (ascii ? "#" : "\xe2\x96\x88") : (ascii ? "." : "\xc2\xb7"));
 }
 
-/* The last frames, one character each. */
+/* Draws the last frames, one character each. */
 static void spark(leat__buf *out, const leat_doctor_frame *frames, size_t count, uint32_t width, double top,
                   double (*value)(const leat_doctor_frame *f), bool ascii)
 {
@@ -95,8 +95,8 @@ static void meters(leat__buf *out, const leat_doctor_diagnosis *d, const leat_do
                      f->io_depth, f->prefetch, (unsigned long long)f->bad);
 }
 
-/* Where a line of `len` bytes that is wider than `columns` is broken: before its last word that fits. "%"
- * stays with its number. Without such a place it is broken at the edge. */
+/* Returns where to break a line of `len` bytes that is wider than `columns`: before its last word
+ * that fits. "%" stays with its number. If there is no such position, breaks at the edge. */
 static size_t break_at(const char *line, size_t len, uint32_t columns)
 {
     uint32_t column = 0;
@@ -109,7 +109,7 @@ static size_t break_at(const char *line, size_t len, uint32_t columns)
     return line[i] == ' ' && line[i + 1] != '%' ? i : space > 0 ? space : i;
 }
 
-/* Lines longer than the terminal would wrap anywhere: they are broken between words. */
+/* Breaks lines longer than the terminal between words. */
 static void fit_lines(const char *text, uint32_t columns, leat__buf *out)
 {
     while (*text != '\0') {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Samples in memory, and the same samples as the packer would store them with other settings.
- * They are made by the packer's own encoder.
+ * Samples in memory, and the same samples as the packer would store them with other settings, made by the
+ * packer's own encoder.
  */
 #include "doctor/variant.h"
 
@@ -31,7 +31,7 @@
     LEAT_NS_PER_S /* extra time for the minimum number of samples: a bucket                                  \
                    * may answer very late */
 #define LEAST_SAMPLES 8u
-#define SIZES_MAX 2048u /* samples whose size is read */
+#define SIZES_MAX 2048u /* most samples whose size is read */
 #define SHARE_PIXELS 16e6
 
 /* ---- Sets ---- */
@@ -76,7 +76,7 @@ static int set_put(leat__set *set, const leat__set_sample *from, leat_error *err
     return 0;
 }
 
-/* The memory no longer moves: sets the pointers. */
+/* Sets the pointers, once the memory no longer moves. */
 static void set_close(leat__set *set)
 {
     for (uint32_t i = 0; i < set->count; i++) {
@@ -110,7 +110,7 @@ static int load_sample(leat__set *set, leat_sample *s, uint32_t field, uint64_t 
     return set_put(set, &found, err);
 }
 
-/* Opens tables and keeps their bytes. */
+/* Opens tables and keeps a copy of their bytes. */
 static int set_tables(leat__set *set, const void *blob, size_t size, leat_error *err)
 {
     if (leat__buf_append(&set->blob, blob, size) != 0) return leat__fail_nomem(err, size, "tables");
@@ -148,7 +148,7 @@ static int sort_by_size(leat_pack *pack, const uint64_t *ids, sized *out, uint64
     return 0;
 }
 
-/* A step that visits n items once each and is evenly spread however early it ends: the golden
+/* Returns a step that visits n items once each and is evenly spread however early it ends: the golden
  * section, or the nearest number coprime to n. */
 static uint64_t golden_step(uint64_t n)
 {
@@ -229,7 +229,7 @@ static int encode_one(leat__encoder *e, leat__records_pool *spare, const leat__s
         if (made.entries_len > 0) made.entries = (const uint8_t *)run->out.data + item->entries_at;
         if (rc == 0) rc = set_put(to, &made, err);
     } else if (rc != LEAT_ENOMEM) {
-        rc = 0; /* a damaged image: skipped */
+        rc = 0; /* skip a damaged image */
     }
 out:
     leat__records_pool_give(spare, run);
@@ -303,7 +303,7 @@ out:
     return rc;
 }
 
-/* Stores every second one as pixels. The packer chooses by key, which gives half of many but any
+/* Stores every second sample as pixels. The packer chooses by key, which gives half of many but any
  * share of few. */
 static int mix_set(const leat__set *from, uint32_t count, leat__set *to, leat_error *err)
 {
@@ -314,7 +314,7 @@ static int mix_set(const leat__set *from, uint32_t count, leat__set *to, leat_er
     to->limit = from->limit;
     for (uint32_t i = 0, r = 0; rc == 0 && i < count; i++) {
         const leat__set_sample *s = &from->sample[i];
-        /* damaged ones are missing there */
+        /* damaged images are missing there */
         while (r < raw.count && raw.sample[r].id != s->id) r++;
         if (i % 2 == 0 && r < raw.count) s = &raw.sample[r];
         rc = set_put(to, s, err);
@@ -325,7 +325,7 @@ static int mix_set(const leat__set *from, uint32_t count, leat__set *to, leat_er
     return rc;
 }
 
-/* Re-encodes as JPEG, and tiles when the set was tiled. */
+/* Re-encodes as JPEG, then as tiles if the set was tiled. */
 static int again(const leat__set *from, uint32_t count, const leat__encode_plan *plan, bool tiled,
                  leat__set *to, leat_error *err)
 {
@@ -371,7 +371,7 @@ int leat__variant_make(uint32_t variant, const leat__set *from, double out_pixel
     uint32_t count = leat__variant_part(from);
     double jpeg = share_of(from, LEAT__CODEC_JPEG), tiled = share_of(from, LEAT__CODEC_TILE);
     bool tiles = tiled > 0.5;
-    leat__encode_plan plan = {.images = LEAT_IMAGES_KEEP}; /* with entry points, as pack makes them */
+    leat__encode_plan plan = {.images = LEAT_IMAGES_KEEP}; /* with entry points, as leat pack makes them */
     const char *mode = tiles ? "tiled" : "keep";
 
     *to = (leat__set){0};
@@ -419,7 +419,7 @@ int leat__variant_share(const leat__set *from, uint32_t max_side, uint32_t quali
     if (from->count == 0 || before <= 0 || pixels > SHARE_PIXELS) return 0;
     if (raw) plan.images = LEAT_IMAGES_RAW;
     int rc = again(from, from->count, &plan, tiles, &to, err);
-    /* samples that cannot be stored again are missing: no share */
+    /* samples that cannot be re-encoded are missing: no share */
     if (rc == 0 && to.count == from->count) *share = leat__set_bytes(&to) / before;
     leat__set_reset(&to);
     return rc;

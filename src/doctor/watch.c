@@ -33,13 +33,13 @@ typedef struct sums {
     double busy[LEAT_LOADER_STAGES], ready[LEAT_LOADER_STAGES]; /* ns */
 } sums;
 
-/* The run file. */
+/* State of the run file. */
 typedef struct record {
-    leat__mutex lock;   /* guards all of it */
-    leat__run_log *log; /* NULL: none, or it failed */
+    leat__mutex lock;   /* guards the whole struct */
+    leat__run_log *log; /* NULL: not requested, or it failed */
     uint64_t judge_ns;  /* when the next verdict is due */
     leat_doctor_diagnosis d;
-    int rc; /* the first failure */
+    int rc; /* code of the first failure */
     leat_error err;
 } record;
 
@@ -48,16 +48,16 @@ struct leat_doctor_watch {
     record record;
     uint64_t interval_ns;
     leat__thread thread;
-    leat__mutex lock; /* guards all below */
+    leat__mutex lock; /* guards everything below */
     leat__cond wake;
     bool stop;
-    leat_loader_stats last; /* at the last tick; steps and settings */
-    sums total, before;     /* before: at the last frame */
+    leat_loader_stats last; /* as of the last tick; steps and settings */
+    sums total, before;     /* before: as of the last frame */
     leat__kernel_counters begin, sense;
     uint64_t begin_ns, frame_ns, frame_cpu_ns;
-    double cached;         /* 1 = the pack is in a file system in memory; negative = not known */
+    double cached;         /* 1 = the pack is in a file system in memory; negative = unknown */
     double begin_siblings; /* decode time of other loaders before the watch, ns */
-    uint32_t threads;      /* maximum seen */
+    uint32_t threads;      /* most threads seen */
     leat_doctor_facts known;
     leat_doctor_frame *frames;
     uint64_t frame_count; /* in total; the ring holds the last FRAMES */
@@ -136,8 +136,8 @@ static const leat_doctor_frame *add_frame(leat_doctor_watch *w, uint64_t now)
     return f;
 }
 
-/* The end of a record: the totals of now. An interval that has hardly begun says nothing about rates, so
- * those of the last frame stay. */
+/* Adds the last frame of a record, with the current totals. An interval that has just begun says
+ * nothing about rates, so those of the last frame are kept. */
 static const leat_doctor_frame *add_last_frame(leat_doctor_watch *w, uint64_t now)
 {
     if (w->frame_count == 0 || now - w->frame_ns >= w->interval_ns / 2) return add_frame(w, now);
@@ -233,7 +233,7 @@ static void watch_main(void *arg)
         uint64_t next = w->frame_ns + w->interval_ns;
         if (leat__cond_wait_until(&w->wake, &w->lock, next) && leat__clock_ns() < next) continue;
         look_locked(w);
-        /* a model that is made before the first epoch is not the loader's use of the CPUs */
+        /* CPU time used before the first epoch, for example to build a model, is not the loader's */
         if (w->total.elapsed <= 0) leat__kernel_counters_read(&w->begin);
         leat_doctor_frame frame = *add_frame(w, leat__clock_ns());
         leat__mutex_unlock(&w->lock);
@@ -245,7 +245,8 @@ static void watch_main(void *arg)
 
 /* ---- The handle ---- */
 
-/* What of the page cache holds the pack takes long to find out; a file system in memory is all there. */
+/* Returns the share of the pack in memory, if cheap to know: a file system in memory holds all of it.
+ * Checking the page cache would take long. */
 static double cached_of(leat_loader *l)
 {
     const leat__file *file = leat__pack_file(leat_loader_pack(l), 0);
@@ -342,8 +343,8 @@ static void step_facts(const leat_loader_stats *s, double batch, leat_doctor_fac
     if (batch > 0 && step > 0) f->samples_per_s = batch * 1e3 / step;
 }
 
-/* The device's work per step, and the CPUs that would do it otherwise. The CPU cost of an image
- * is known if some were decoded there: decode=auto starts that way. */
+/* Sets the device's work per step, and the CPUs that would do it otherwise. The CPU cost of an image
+ * is known if some were decoded on CPUs: decode=auto starts that way. */
 static void device_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
 {
     const leat_loader_stats *s = &w->last;
@@ -373,8 +374,7 @@ static void flow_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
     f->prefetch = w->last.prefetch;
     f->budget = (double)w->last.budget_limit;
     f->budget_peak = (double)w->last.budget_peak;
-    if (t->decode > 0 && t->samples > 0) { /* while it runs: the rate of workers while they
-                                            * have work */
+    if (t->decode > 0 && t->samples > 0) { /* while it runs: the rate of workers while they have work */
         f->cpu_one = t->samples / (t->decode / 1e9);
         f->cpu_all = f->cpu_one * LEAT_MAX(threads, 1.0);
     }
@@ -384,8 +384,8 @@ static void flow_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
     f->bad = share(t->bad, t->samples);
 }
 
-/* Workers of other loaders: their time, without their share of waiting for a CPU, assumed as for
- * this one's. */
+/* Estimates the CPUs used by workers of other loaders from their time, less their share of waiting
+ * for a CPU, which is assumed equal to this loader's. */
 static void sibling_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
 {
     double wall = (double)(leat__clock_ns() - w->begin_ns);
@@ -395,7 +395,7 @@ static void sibling_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
     f->siblings = LEAT_MIN(cpus, or_else(f->cpu_used, cpus));
 }
 
-/* The controller's decisions; the loader keeps more of them than a diagnosis shows. */
+/* Copies the controller's decisions; the loader keeps more of them than a diagnosis shows. */
 static void decision_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
 {
     leat_decision d[64];
@@ -412,7 +412,7 @@ static void decision_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
     if (count > 0) f->decisions_made = (uint32_t)d[count - 1].number + 1;
 }
 
-/* Facts from elsewhere replace what the watch did not see or can only guess. */
+/* Replaces facts that the watch did not see, or can only guess, by known ones. */
 static void take_over(leat_doctor_facts *f, const leat_doctor_facts *known_facts)
 {
     if (known(known_facts->cpu_all)) f->cpu_all = f->cpu_one = -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Measures decoding and augmenting alone. Threads loop over a set of samples in memory, each with
- * its own scratch, until the time is over; they share only the samples.
+ * Measures decoding and augmenting alone. Threads loop over a set of samples in memory, each with its own
+ * scratch memory, until the time is over; they share only the samples.
  */
 #include "doctor/work.h"
 
@@ -34,17 +34,17 @@
 #define PRICE_SPREAD                                                                                         \
     0.03               /* spread of the middle half of the ratios: more rounds would not                     \
                         * help */
-#define READ_PER_S 8e9 /* bytes per second of one thread, maximum */
+#define READ_PER_S 8e9 /* most bytes per second that one thread reads */
 #define SMALL_BATCH 16u
-#define COSTLY_SAMPLE_S 5e-3          /* above this the cost of batches and copies is not visible */
-#define PRICE_BATCHES 12              /* minimum batches of one measurement */
+#define COSTLY_SAMPLE_S 5e-3          /* above this, the cost of batches and copies is not visible */
+#define PRICE_BATCHES 12              /* least batches of one measurement */
 #define CHECK_NS (LEAT_NS_PER_S / 50) /* between checks of the time limit */
 #define WORTH_MOVING 0.2              /* share of CPU time, for augmentation that could move elsewhere */
 
 /* ---- Pipeline texts ---- */
 
-/* Length of the op at the start of a text, up to ';', a comment or the end of the line. Nested
- * ops are in parentheses. */
+/* Returns the length of the op at the start of a text, up to ';', a comment or the end of the line.
+ * Nested ops are in parentheses. */
 static size_t op_len(const char *text)
 {
     size_t n = 0;
@@ -114,8 +114,8 @@ typedef struct crew {
     const atomic_bool *stop;
     atomic_bool done;
     leat__thread thread;
-    uint32_t first;   /* sample to begin with */
-    uint64_t samples; /* done */
+    uint32_t first;   /* first sample */
+    uint64_t samples; /* samples done */
     uint64_t cpu_ns;
     int rc;
     leat_error err;
@@ -165,7 +165,7 @@ static void crew_main(void *arg)
 
 typedef struct pace {
     double per_s;
-    double cpu_s; /* of one sample */
+    double cpu_s; /* CPU seconds per sample */
 } pace;
 
 /* Waits for all threads; checks the time limit meanwhile and stops them when it ends. */
@@ -184,8 +184,8 @@ static int watch_crew(const crew *c, uint32_t threads, const leat__time_limit *l
     return rc == LEAT_ETIMEDOUT ? 0 : rc; /* a shorter measurement is also valid */
 }
 
-/* Bytes that the pipeline makes of a sample: maximum and mean. If that depends on the image, the
- * largest possible, rotated or not. */
+/* Returns the bytes that the pipeline makes of a sample: the maximum, and *mean. If that depends on
+ * the image, uses the largest possible size, rotated or not. */
 static uint64_t output_bytes(const leat__set *set, const leat__pipeline *p, double *mean)
 {
     uint64_t most = leat__pipeline_output(p)->bytes;
@@ -244,7 +244,7 @@ static int run_crew(const leat__set *set, leat__pipeline *const *pipelines, uint
     }
     double passed = (double)(leat__clock_ns() - begin) / 1e9;
     leat__free(c);
-    /* stopped before one was finished */
+    /* stopped before a sample was finished */
     out->per_s = passed > 0 && samples > 0 ? (double)samples / passed : -1;
     out->cpu_s = samples > 0 ? (double)cpu / 1e9 / (double)samples : -1;
     return rc;
@@ -269,7 +269,7 @@ static void pipes_close(pipes *p)
     *p = (pipes){0};
 }
 
-/* The text of one image; with `strip`, only `part` of it. */
+/* Copies the text of one image; with `strip`, only `part` of it. */
 static int text_of(const leat_loader_opts *opts, uint32_t i, bool strip, leat__ops_part part, char **text,
                    leat_error *err)
 {
@@ -284,14 +284,14 @@ static int text_of(const leat_loader_opts *opts, uint32_t i, bool strip, leat__o
     return rc != 0 || *text == NULL ? leat__fail_nomem(err, strlen(ops), "a pipeline") : 0;
 }
 
-/* Pixels of the images of a set, which are all of one kind. */
+/* Returns the kind of pixels of a set, whose images are all of one kind. */
 static leat__pixel_kind kind_of(const leat__set *set)
 {
     const leat__image_info *const info = &set->sample[0].info;
     return leat__image_wide(info) ? (leat__pixel_kind){info->type, info->channels} : (leat__pixel_kind){0};
 }
 
-/* All images of the options. */
+/* Opens the pipelines of all images of the options. */
 static int pipes_open(pipes *p, const leat__set *set, const leat_loader_opts *opts, bool strip,
                       leat__ops_part part, leat_error *err)
 {
@@ -324,18 +324,18 @@ static void add_option(leat_doctor_facts *f, const char *action, const char *set
     snprintf(o->set, sizeof o->set, "%s", set);
 }
 
-/* Each option changes one thing and is compared with the same samples unchanged. The CPU time it
- * saves is its gain. */
+/* Each option changes one thing and is compared with the same samples unchanged. Its gain is the CPU
+ * time that it saves. */
 typedef struct pricing {
-    leat_loader_opts *opts; /* the user's, with batches small enough to be measured */
+    leat_loader_opts *opts; /* the user's options, with batches small enough to be measured */
     uint32_t threads;
-    double seconds;  /* of each measurement */
+    double seconds;  /* seconds per measurement */
     double sample_s; /* CPU seconds of one sample */
     const leat__sample_pack *now;
     leat_doctor_facts *f;
 } pricing;
 
-/* A cost that cannot be measured in the time left is skipped and counted. */
+/* Skips and counts a cost that cannot be measured in the time left. */
 static int or_skipped(const pricing *p, int rc)
 {
     if (rc != LEAT_ETIMEDOUT) return rc;
@@ -343,10 +343,10 @@ static int or_skipped(const pricing *p, int rc)
     return 0;
 }
 
-/* Maximum bytes that one measurement reads: repeating samples beyond that is useless. */
+/* Returns the most bytes that one measurement reads: repeating samples beyond that is useless. */
 static double bytes_read(const pricing *p)
 {
-    if (p->sample_s > COSTLY_SAMPLE_S) return 0; /* caches do not matter for these: each once */
+    if (p->sample_s > COSTLY_SAMPLE_S) return 0; /* caches do not matter for these: read each once */
     return READ_PER_S * p->seconds * p->threads;
 }
 
@@ -356,12 +356,12 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Compares the CPU seconds of two variants of a sample, measured in turn, until half of the
+/* Compares the CPU seconds of two variants of a sample, measured alternately, until half of the
  * comparisons agree. The second is from another pack, or made with other options or texts. A short
- * disturbance spoils one comparison, a longer one slows both variants. */
+ * disturbance spoils one comparison; a longer one slows both variants. */
 typedef struct comparison {
-    double ratio; /* was / is, median */
-    double is;    /* CPU seconds then */
+    double ratio; /* median of was / is */
+    double is;    /* CPU seconds of the second variant */
     double ratios[PRICE_ROUNDS_MAX];
     uint32_t rounds;
 } comparison;
@@ -423,7 +423,7 @@ static int price_batch(const pricing *p, leat_error *err)
     return 0;
 }
 
-/* The same samples stored in another way. */
+/* Measures the same samples stored in other ways. */
 static int price_variants(const pricing *p, const leat__set *set, leat_error *err)
 {
     /* the most useful ones first, in case the time ends: large images gain most from shrinking */
@@ -449,7 +449,7 @@ static int price_variants(const pricing *p, const leat__set *set, leat_error *er
     return 0;
 }
 
-/* The pipeline's text with `dtype` instead of f32; false when there is no f32 in it. */
+/* Writes the pipeline's text with `dtype` instead of f32; returns false when it has no f32. */
 static bool with_dtype(const char *ops, const char *dtype, leat__buf *out)
 {
     static const char *const names[] = {"ToDtype(f32)", "ToDtype(float32)"};
@@ -462,7 +462,7 @@ static bool with_dtype(const char *ops, const char *dtype, leat__buf *out)
     return false;
 }
 
-/* The same samples delivered in fewer bytes. */
+/* Measures the same samples delivered in fewer bytes. */
 static int price_bytes_out(const pricing *p, leat_error *err)
 {
     const char *ops = p->opts->image_count > 0 ? p->opts->images[0].ops : p->opts->ops, *text;
@@ -492,7 +492,7 @@ out:
     return rc;
 }
 
-/* The same samples without the part outside the crop. */
+/* Measures the same samples with crops and resizes only, without the augmentation after them. */
 static int price_crop(const pricing *p, const pipes *crop, leat_error *err)
 {
     char action[128];
@@ -504,7 +504,7 @@ static int price_crop(const pricing *p, const pipes *crop, leat_error *err)
     return price(p, p->now, (const char *const *)crop->text, action, "", -1, -1, err);
 }
 
-/* Uses a leading part of the samples. */
+/* Measures all options on a leading part of the samples. */
 static int price_all(pricing *p, const leat__set *set, const pipes *crop, leat_error *err)
 {
     leat__sample_pack *now = NULL;
@@ -570,7 +570,7 @@ static int measure(const leat__set *set, const leat_loader_opts *opts, const pip
     small.batch_size = LEAT_MAX(1u, LEAT_MIN(opts->batch_size, (uint32_t)LEAT_MIN(fits, 1e6)));
     pricing how = {.opts = &small, .threads = threads, .seconds = part, .sample_s = one.cpu_s, .f = f};
     rc = or_skipped(&how, price_all(&how, set, &crop, err));
-    /* no space for temporary files: nothing was measured, which is not an error */
+    /* without space for temporary files nothing was measured, which is not an error */
     if (rc != LEAT_ENOMEM && rc != LEAT_ECANCELED) rc = 0;
 out:
     pipes_close(&crop);
