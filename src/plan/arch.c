@@ -33,8 +33,8 @@ static const leat__arch families[] = {
     {"generic", "generic", LEAT__ARCH_GENERIC, {0}, {0}, false, true},
 };
 
-/* Keeps letters and digits, in lower case; drops the default patch 16 and shortens
- * "small|base|large|tiny" of other spellings. */
+/* Writes the canonical form of a name: letters and digits in lower case, without the default patch
+ * 16, and "small|base|large|tiny" shortened. */
 static void canonical(const char *name, char *out, size_t size)
 {
     static const struct {
@@ -89,8 +89,8 @@ static int measure_generic(const leat__arch_shape *shape, leat__tape_sum *sum, l
                             .peak_bytes = bytes + grads,
                             .peak_grads_bytes = grads,
                             .macs = shape->macs * (double)shape->batch,
-                            /* each saved byte is written once, read by the next layer and by
-                             * backward, and its gradient is written and read */
+                            /* each saved byte is written once and read by the next layer and by
+                             * backward; its gradient is written and read */
                             .traffic_bytes = 5.0 * (double)bytes};
     return 0;
 }

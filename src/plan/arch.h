@@ -31,11 +31,11 @@ typedef struct leat__arch {
     bool adamw;       /* trained with AdamW in its paper; the others with SGD + momentum */
 } leat__arch;
 
-/* "ResNet-50", "resnet50", "vit-b/16", "ViT_B": case, dashes and the default patch do not
- * matter. NULL when unknown. */
+/* Finds an architecture by name: "ResNet-50", "resnet50", "vit-b/16", "ViT_B". Case, dashes and the
+ * default patch do not matter. NULL when unknown. */
 const leat__arch *leat__arch_find(const char *name);
 const leat__arch *leat__arch_at(uint32_t index);  /* NULL past the last */
-const char *leat__arch_nearest(const char *name); /* a hint, or NULL */
+const char *leat__arch_nearest(const char *name); /* a name to suggest, or NULL */
 
 typedef struct leat__arch_shape {
     uint64_t batch, image, classes;
@@ -53,7 +53,7 @@ typedef struct leat__arch_shape {
 int leat__arch_measure(const leat__arch *arch, const leat__arch_shape *shape, leat__tape_sum *sum,
                        leat_error *err) LEAT_MUST_CHECK;
 
-/* The families, one file each: write forward and loss to `t`. */
+/* The families, one file each; they write forward and loss to `t`. */
 void leat__arch_resnet(leat__tape *t, const leat__arch *arch, const leat__arch_shape *shape);
 void leat__arch_vit(leat__tape *t, const leat__arch *arch, const leat__arch_shape *shape);
 void leat__arch_convnext(leat__tape *t, const leat__arch *arch, const leat__arch_shape *shape);

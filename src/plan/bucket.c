@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Traffic of a dataset in a bucket: bytes, requests, their price, and what a disk cache of the whole
- * dataset saves. A node that keeps a page does not fetch it again.
+ * Traffic of a dataset in a bucket: bytes, requests, their price, and the savings of a disk cache of the
+ * whole dataset. A node that keeps a page does not fetch it again.
  */
 #include <math.h>
 
@@ -15,8 +15,9 @@ static leat_plan_price price_of(const leat_plan_facts *f, double bytes, double r
     return (leat_plan_price){asked, asked + gb * f->price_other_region, asked + gb * f->price_internet};
 }
 
-/* Datasets that all nodes fetch over the run when each keeps what it read on disk. Nodes get other
- * samples in each epoch, unless the order does not shuffle; in the end each has nearly all. */
+/* Returns how many times the dataset is fetched by all nodes over the run when each keeps what it
+ * read on disk. Nodes get other samples in each epoch, unless the order does not shuffle; in the end
+ * each has nearly all. */
 static double fetched_with_disk(const leat_plan_facts *f)
 {
     double nodes = LEAT_MAX(f->nodes, 1u);

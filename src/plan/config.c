@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Completes the given facts: defaults, presets, workers, learning rate. Presets and the default
- * of workers come from the guides. A default that a figure depends on adds a note.
+ * Completes the given facts: defaults, presets, workers, learning rate. Presets and the default number of
+ * workers come from the guides. A default that a figure depends on adds a note.
  */
 #include "plan/parts.h"
 
@@ -28,8 +28,8 @@ static const struct preset {
     [LEAT_PLAN_AGGRESSIVE] = {320, 1.0, 4, 1},
 };
 
-/* Learning rates at a total batch of 256, scaled linearly with it. SGD: the single-GPU guide. AdamW: DeiT
- * (5e-4 at 512) and ConvNeXt (4e-3 at 4096) are the same line. */
+/* Learning rates at a total batch of 256, scaled linearly with it. SGD: the single-GPU guide. AdamW:
+ * DeiT (5e-4 at 512) and ConvNeXt (4e-3 at 4096) are on the same line. */
 #define LR_SGD 0.5
 #define LR_ADAMW 0.00025
 
@@ -52,7 +52,8 @@ uint32_t leat__plan_default_workers(uint32_t cpus, uint32_t devices)
     return cpus > devices ? LEAT_MAX((cpus - devices) / devices, 1u) : 1u;
 }
 
-/* Workers of all GPUs, where their number is not given. By default each trainer keeps a CPU. */
+/* Returns the number of workers of all GPUs together when it is not given. By default each trainer
+ * keeps one CPU. */
 static uint32_t workers_in_all(const leat_plan_facts *f)
 {
     double share = f->workers == -1 ? 1 : presets[f->preset].workers_share;
@@ -64,7 +65,7 @@ uint32_t leat__plan_unused_cpus(const leat_plan_facts *given, uint32_t workers)
 {
     uint32_t devices = LEAT_MAX(given->gpus, 1u), all = workers_in_all(given);
     double share = given->workers == 0 ? presets[given->preset].workers_share : 0;
-    if (given->workers > 0 || (share > 0 && share < 1)) return 0; /* CPUs are left on purpose */
+    if (given->workers > 0 || (share > 0 && share < 1)) return 0; /* CPUs are left free on purpose */
     return workers == all / devices ? all % devices : 0;
 }
 
@@ -141,7 +142,8 @@ static int check(const leat_plan_facts *f, leat_error *err)
     return 0;
 }
 
-/* Each fact alone may be large, but not all together, because they are multiplied later. */
+/* Checks products of facts, which are multiplied later: each fact alone may be large, but not all
+ * together. */
 static int check_products(const leat_plan_facts *f, leat_error *err)
 {
     double workers = (double)f->workers * LEAT_MAX(f->gpus, 1u) * f->nodes;
@@ -207,7 +209,7 @@ static int complete_model(leat_plan *plan, leat_error *err)
     return 0;
 }
 
-/* Workers, prefetch and batch: as given, else from the preset. */
+/* Sets workers, prefetch and batch: as given, else from the preset. */
 static void configure(leat_plan *plan)
 {
     leat_plan_facts *f = &plan->facts;
@@ -232,7 +234,7 @@ static void configure(leat_plan *plan)
     c->lr = leat__plan_lr(f, c->total_batch);
 }
 
-/* The usual size, or as much larger or smaller as the bytes of a sample are. */
+/* Assumes the usual image size, scaled by the bytes of a sample. */
 static void assume_size(leat_plan *plan)
 {
     leat_plan_facts *f = &plan->facts;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory, work files and passes of fuzzy deduplication: by the guide's formula, and of leat (text_plan.c).
+ * Memory, work files and passes of fuzzy deduplication: by the guide's formula, and for leat
+ * (text_plan.c).
  */
 #include "plan/parts.h"
 
 #include "base/error.h"
 #include "base/num.h"
 
-#define DOCUMENTS_MAX (UINT64_C(4294967294)) /* of a run of leat */
+#define DOCUMENTS_MAX (UINT64_C(4294967294)) /* most documents of a run of leat */
 
 static uint64_t guide_bytes(const leat_plan_minhash_facts *f, uint32_t bands_at_once)
 {
@@ -34,7 +35,7 @@ int leat_plan_minhash_make(const leat_plan_minhash_facts *facts, leat_plan_minha
     leat_plan_minhash_facts f = *facts;
     *plan = (leat_plan_minhash){0};
     leat__plan_dedup leat = {.documents = f.documents, .bands_at_once = f.bands_per_iteration};
-    if (f.hashes != 0 || f.bands != 0) { /* given: as many for leat */
+    if (f.hashes != 0 || f.bands != 0) { /* given: leat uses the same */
         leat.bands = f.bands ? f.bands : 20;
         leat.rows = (f.hashes ? f.hashes : 260) / leat.bands;
     }

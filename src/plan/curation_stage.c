@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stages of curation pipelines that run on GPUs: the guide's facts about each, and how long an
- * amount of data takes. The figures are the guide's; none was measured here.
+ * Stages of curation pipelines that run on GPUs: the guide's facts about each, and the time that an amount of
+ * data takes. The figures are the guide's; none was measured here.
  */
 #include "plan/parts.h"
 
@@ -14,7 +14,7 @@
 
 #define WORD_MAX 48
 
-/* Letters and digits in lower case, the form of the aliases. */
+/* Writes the letters and digits of a name in lower case, the form of the aliases. */
 static void plain(const char *name, char out[WORD_MAX])
 {
     size_t n = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who decodes: CPUs, the GPU beside training, or both. The GPU's kernels take time from its training steps,
- * and a thread must still hand each image over; beside the trainer threads decode slower than alone: all from
- * data/plan/decode.txt.
+ * Where tiles are decoded: on CPUs, on the GPU beside training, or on both. The GPU's decode kernels take
+ * time from its training steps, and a thread must still hand each image over. Threads beside a trainer decode
+ * slower than alone. The figures are in data/plan/decode.txt.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,9 +12,9 @@
 #include "loader/to_device.h"
 #include "plan/parts.h"
 
-#define BATCHES 4 /* on the device, when CPUs decode */
+#define BATCHES 4 /* batches on the device when CPUs decode */
 
-/* The value of the table for this GPU and CPU. */
+/* The figures of the table, scaled to this GPU and CPU. */
 typedef struct prices {
     double hand_us, kernel_us, beside;
     bool estimated;
@@ -58,7 +58,7 @@ void leat__plan_decodes(leat_plan *plan)
     double threads = LEAT_MIN((double)f->workers, (double)f->cpus / f->gpus);
     double hands = threads * 1e6 / p.hand_us, kernel_s = p.kernel_us / 1e6;
     double alone = LEAT_MIN(hands, 1 / (1 / trains + kernel_s));
-    /* CPUs decode what they can, the device the rest: r = 1 / (1/trains + (1 - decodes/r) x kernel) */
+    /* CPUs decode as many as they can, the device the rest: r = 1 / (1/trains + (1 - decodes/r) x kernel) */
     double both = decodes >= trains ? trains : (1 + decodes * kernel_s) / (1 / trains + kernel_s);
     both = LEAT_MAX(LEAT_MIN(both, hands + decodes), LEAT_MAX(alone, LEAT_MIN(decodes, trains)));
     add(plan, "cpu", LEAT_MIN(decodes, copies), trains, s->cores_needed / s->needed * 1e6 / p.beside, false,

@@ -31,7 +31,7 @@ static bool among(const char *word, const char *const *words, size_t n)
     return false;
 }
 
-/* The number in "80gb", "24g"; 0 for other words. */
+/* Returns the number in "80gb" or "24g"; 0 for other words. */
 static double memory_of(const char *word)
 {
     char *end;
@@ -101,12 +101,12 @@ static const plan_gpu *find_word(const char *word, double memory_gb)
 const plan_gpu *leat__plan_gpu_find(const char *name)
 {
     gpu_name n = parse(name);
-    double own = strcmp(n.model, "gh200") == 0 ? 0 : n.memory_gb; /* "GH200 480GB" is the CPU's memory */
+    double own = strcmp(n.model, "gh200") == 0 ? 0 : n.memory_gb; /* "GH200 480GB" names the CPU's memory */
     const plan_gpu *gpu = find_word(n.formed, own);
     return gpu != NULL ? gpu : find_word(n.model, own);
 }
 
-/* Distance of an alias from a word: 0 when one is a prefix of the other. */
+/* Returns the distance of an alias from a word: 0 when one is a prefix of the other. */
 static size_t distance(const char *aliases, const char *word)
 {
     size_t best = SIZE_MAX;

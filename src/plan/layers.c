@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Adds layers to a tape: see layers.h. Every function appends operations and returns the map it
- * produced; failures are stored in the tape until it is run.
+ * Adds layers to a tape: see layers.h. Every function appends operations and returns the feature map that
+ * they produce; failures are stored in the tape until it is run.
  */
 #include "plan/layers.h"
 
@@ -37,7 +37,7 @@ static leat__feature_map cast(leat__tape *t, leat__feature_map in, uint32_t size
     return out;
 }
 
-/* Memory kept for the parameters of a layer: autocast's narrow copy lives until backward. */
+/* Adds the parameters of a layer. Under autocast their narrow copy lives until backward. */
 static void op_weights(const leat__tape *t, leat__tape_op *op, uint64_t count)
 {
     op->weights = count;
@@ -187,7 +187,7 @@ leat__feature_map leat__layer_first_token(leat__tape *t, leat__feature_map in)
     return out;
 }
 
-/* Scores, softmax and the weighted sum as three operations, as in textbooks. */
+/* Adds scores, softmax and the weighted sum as three operations, as in textbooks. */
 static leat__feature_map attention_plain(leat__tape *t, leat__feature_map qkv, leat__feature_map out,
                                          uint64_t heads)
 {

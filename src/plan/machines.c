@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Recommends a machine for a dataset: the guides' rows (data/plan/machines.txt), raised until
- * they satisfy the memory model, and the rule "4 GB of RAM and 2 GB of VRAM per vCPU" beside it.
+ * Recommends a machine for a dataset: the guides' rows (data/plan/machines.txt), raised until they satisfy
+ * the memory model, and for comparison the rule "4 GB of RAM and 2 GB of VRAM per vCPU".
  */
 #include "plan/parts.h"
 
@@ -22,7 +22,7 @@ uint64_t leat_plan_frames(double hours, double fps)
     return frames > 0 && frames < 1e18 ? (uint64_t)(frames + 0.5) : 0;
 }
 
-/* The guide's row as a machine, checked with the memory model. */
+/* Turns the guide's row into a machine and checks it with the memory model. */
 static int try_image_row(size_t row, const leat_plan_facts *facts, leat_plan_machine *m, leat_error *err)
 {
     const plan_image_machine *r = &plan_image_machine_rows[row];
@@ -56,7 +56,7 @@ static int try_image_row(size_t row, const leat_plan_facts *facts, leat_plan_mac
     return 0;
 }
 
-/* No row of the guide can run the step: names the smallest card that could. */
+/* Names the smallest card that can run the step, when no row of the guide can. */
 static void name_larger_gpu(leat_plan_machine *m)
 {
     const plan_gpu *best = NULL;
@@ -92,7 +92,7 @@ static int recommend_images(uint64_t amount, const leat_plan_facts *facts, leat_
         m->raised = (uint32_t)(row - first);
         if (m->fits) break;
     }
-    if (!m->fits) { /* never name a machine that would fail */
+    if (!m->fits) { /* never recommend a machine that would fail */
         name_larger_gpu(m);
         m->name[0] = '\0';
     } else if (m->raised > 0)
@@ -115,15 +115,15 @@ static int recommend_images(uint64_t amount, const leat_plan_facts *facts, leat_
         snprintf((m)->source, sizeof(m)->source, "%s", (source_));                                           \
     } while (0)
 
-/* Text: fuzzy deduplication needs the most memory; a row must hold at least one band at a time by
- * the guide's own formula, in the memory of its nodes. */
+/* Recommends a cluster for text. Fuzzy deduplication needs the most memory: by the guide's own
+ * formula, the memory of a row's nodes must hold at least one band at a time. */
 static int recommend_text(uint64_t bytes, const leat_plan_facts *facts, leat_plan_machine *m, leat_error *err)
 {
     const size_t rows = LEAT_COUNT(plan_text_cluster_rows);
     uint64_t gb = bytes / PLAN_GB + (bytes % PLAN_GB != 0); /* round up: 100 GB and one byte is
                                                              * more than 100 GB */
     uint64_t documents =
-        facts != NULL && facts->samples > 0 ? facts->samples : bytes / 4000; /* ~4 KB a page */
+        facts != NULL && facts->samples > 0 ? facts->samples : bytes / 4000; /* about 4 KB per page */
     size_t first = 0;
     while (first + 1 < rows) {
         const plan_text_cluster *r = &plan_text_cluster_rows[first];

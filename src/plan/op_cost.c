@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What ops cost beside crop, resize and flip, out of data/plan/ops.txt: for plans that may not measure.
- * Also how much slower this CPU is than the one of the tables.
+ * Costs of ops other than crop, resize and flip, from data/plan/ops.txt, for plans that may not measure. Also
+ * how much slower this CPU is than that of the tables.
  */
 #include <ctype.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "plan/parts.h"
 
 #define TABLE_PIXELS (224.0 * 224.0)
-#define FIXED_US 20.0 /* of an op, whatever the size: from 32 x 32 pixels */
+#define FIXED_US 20.0 /* per op, whatever the size; measured with 32 x 32 pixels */
 
 static double cost_of(const char *name, size_t len, const char *isa)
 {
@@ -28,7 +28,7 @@ bool leat__plan_ops_us(const char *ops, const char *isa, double pixels, double *
 {
     bool all = true;
     *us = 0;
-    for (const char *p = ops; *p != '\0';) { /* names of ops stand before "(": ops inside others count */
+    for (const char *p = ops; *p != '\0';) { /* a name comes before "(": ops inside others count too */
         if (!isalpha((unsigned char)*p)) {
             p++;
             continue;

@@ -14,9 +14,9 @@
 #include "plan/arch.h"
 #include "plan/plan_tables.h"
 
-/* Safe shares of a limit. The peak of a process-based loader varies, so up to half is safe
- * (tf.data's rule for buffers). leat's budget is a hard limit, so up to four fifths is safe
- * (where Dask pauses its readers). Above 0.95 (where Dask kills) the run will fail. */
+/* Safe shares of a limit. The peak of a process-based loader varies, so up to half is safe (tf.data's
+ * rule for buffers). leat's budget is a hard limit, so up to four fifths is safe (where Dask pauses
+ * its readers). Above 0.95 (where Dask kills workers) the run will fail. */
 #define PLAN_SAFE_PROCESS 0.50
 #define PLAN_SAFE_LEAT 0.80
 #define PLAN_ALIVE 0.95
@@ -25,14 +25,14 @@
  * 256 would take 94.8 % of an RTX 3090; published runs had to go down to 192. */
 #define PLAN_SAFE_VRAM 0.92
 
-/* This share of a pack in the page cache counts as all of it. */
+/* Share of a pack in the page cache from which on all of it counts as cached. */
 #define PLAN_CACHED 0.95
 /* Values of facts.cache and facts.order. */
 #define PLAN_CACHE_PROCESS (1u + LEAT_CACHE_PROCESS)
 #define PLAN_ORDER(order) (1u + (order))
 
 #define PLAN_GB UINT64_C(1000000000)
-/* The stored image where none is known: ImageNet's mean. */
+/* The stored image size when none is known: ImageNet's mean. */
 #define LEAT__PLAN_WIDTH 500u
 #define LEAT__PLAN_HEIGHT 375u
 #define LEAT__PLAN_SAMPLE 110000u /* bytes, not raw */
@@ -41,75 +41,74 @@
 void leat__plan_note(leat_plan *plan, const char *fmt, ...) LEAT_PRINTF(2, 3);
 
 /* plan_make.c: the planned order, as a value of `leat load --order`. */
-leat_order leat__plan_order(const leat_plan_facts *f); /* of facts.order; 0: the default */
+leat_order leat__plan_order(const leat_plan_facts *f); /* from facts.order; 0: the default */
 const char *leat__plan_order_name(const leat_plan *plan);
-/* Completes plan->facts and fills memory, rates and `fits`: what decides on a plan. */
+/* Completes plan->facts and fills in memory, rates and `fits`, which decide about a plan. */
 int leat__plan_judge(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;
-/* The same where reading and decoding overlap as was measured with other facts. A `vram` that is filled is
- * kept: most changes of a plan leave the training step as it is. */
+/* Does the same with the overlap of reading and decoding that was measured with other facts. Keeps a
+ * `vram` that is already filled in: most changes of a plan do not affect the training step. */
 typedef struct leat__plan_overlap leat__plan_overlap;
 int leat__plan_judge_as(leat_plan *plan, const leat__plan_overlap *overlap, leat_error *err) LEAT_MUST_CHECK;
 int leat__plan_judge_ram(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK; /* host memory only */
-/* The number of workers is left to the plan, which fits it to memory: of facts before their defaults. */
+/* True when the plan chooses the number of workers, to fit memory. Takes facts before their defaults. */
 bool leat__plan_own_workers(const leat_plan_facts *f);
-/* Samples in a batch of the run where they are not those of the plan, rounded up; 0 = the plan's, or not
- * known. */
+/* Returns the batch size of the run if it is not the plan's, rounded up; 0 = the plan's, or unknown. */
 uint64_t leat__plan_other_batch(const leat_plan *plan, const leat_plan_run *run);
 
 /* config.c: defaults, workers, prefetch, batch, precision, learning rate. */
 int leat__plan_complete(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;
 double leat__plan_lr(const leat_plan_facts *f, uint64_t total_batch);
 uint32_t leat__plan_default_workers(uint32_t cpus, uint32_t devices);
-/* CPUs that are left over because each GPU has the same number of workers, of facts before their defaults and
- * the workers that they give; 0 where that number was given, or is smaller for another reason. */
+/* Returns the CPUs left over because each GPU has the same number of workers. Takes facts before
+ * their defaults, and the resulting workers. Returns 0 when that number was given, or is smaller for
+ * another reason. */
 uint32_t leat__plan_unused_cpus(const leat_plan_facts *given, uint32_t workers);
 
-/* ram.c */
+/* In ram.c. */
 uint64_t leat__plan_batch_bytes(const leat_plan_facts *f);
 void leat__plan_ram_process(const leat_plan_facts *f, leat_plan_ram *ram);
 void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram);
 uint64_t leat__plan_dataset_bytes(const leat_plan_facts *f);
 
-/* Of the what-ifs about stored images. */
+/* For the what-ifs about stored images. */
 #define PLAN_SMALLER_SIDE 400
 #define PLAN_LESS_QUALITY 90
 
-/* text_plan.c: least memory and largest work files of `leat dedup fuzzy`, as src/curate plans them. 0 values
- * are its defaults. */
+/* In text_plan.c: least memory and largest work files of `leat dedup fuzzy`, as src/curate plans
+ * them. 0 values mean its defaults. */
 typedef struct leat__plan_dedup {
     uint64_t documents;
     uint32_t bands, rows, bands_at_once;
-    uint64_t ram_bytes, work_bytes; /* filled */
+    uint64_t ram_bytes, work_bytes; /* out */
 } leat__plan_dedup;
 void leat__plan_dedup_needs(leat__plan_dedup *d);
 
-/* vram.c. The largest batch is separate: it takes some 25 times as long. */
+/* In vram.c. The largest batch is a separate call: it takes some 25 times as long. */
 int leat__plan_vram(const leat_plan_facts *f, leat_plan_vram *vram, leat_error *err) LEAT_MUST_CHECK;
 int leat__plan_largest_batch(const leat_plan_facts *f, uint64_t *batch, leat_error *err) LEAT_MUST_CHECK;
 
-/* gpus.c: a row by its exact name or alias; NULL when unknown. */
+/* In gpus.c: returns a row by its exact name or alias; NULL when unknown. */
 const plan_gpu *leat__plan_gpu_find(const char *name);
-/* Up to five known names similar to an unknown one, separated by commas; empty when none is
- * similar. */
+/* Lists up to five known names similar to an unknown one, separated by commas; empty when none is similar. */
 void leat__plan_gpu_suggest(const char *name, leat__buf *out);
 void leat__plan_gpu_list(leat__buf *out); /* all known names */
 
-/* step_rate.c: predicted seconds per sample on one GPU; 0 when unknown. `spread`: the rate is
+/* In step_rate.c: predicts the seconds per sample on one GPU; 0 when unknown. `spread`: the rate is
  * between 1/(1 + spread) and (1 + spread) times the prediction. */
 double leat__plan_step_s(const leat_plan_facts *f, const leat_plan_vram *v, double *spread);
 
-/* op_cost.c: microseconds of ops beside crop, resize, flip and output for an image of a given number of
- * pixels, by the tables; false: an op is not in them. And how much longer this CPU takes than that of the
- * tables. */
+/* In op_cost.c. ops_us returns by the tables the microseconds of ops other than crop, resize, flip
+ * and output, for an image with this many pixels; false: an op is not in them. cpu_times returns how
+ * much longer this CPU takes than that of the tables. */
 bool leat__plan_ops_us(const char *ops, const char *isa, double pixels, double *us);
 double leat__plan_cpu_times(const leat_plan_facts *f);
 
-/* decode.c */
+/* In decode.c. */
 void leat__plan_decodes(leat_plan *plan);
 
-/* rate.c */
-/* The CPUs that the loader had of those it wanted, where others used the rest while it was measured; else
- * 0. */
+/* In rate.c. */
+/* Returns the CPUs that the loader got if other processes used some during the measurement, else 0.
+ * *wanted: the CPUs that it wanted. */
 double leat__plan_shared_cpus(const leat_plan_facts *f, uint32_t *wanted);
 /* How reading and decoding overlap, from a calibration. Reading also takes CPU time, and neither
  * hides the other completely: a sample takes the longer of both plus a share of the shorter. */
@@ -121,35 +120,36 @@ struct leat__plan_overlap {
 leat__plan_overlap leat__plan_overlap_of(const leat_plan_facts *f);
 void leat__plan_speed(const leat_plan_facts *f, const leat__plan_overlap *overlap, const leat_plan_ram *ram,
                       const leat_plan_vram *vram, leat_plan_speed *speed);
-/* True for a random order, of both loaders: it reads each sample separately. Other orders read whole pages.
- */
+/* True for a random order, with both loaders: it reads each sample separately. Other orders read
+ * whole pages. */
 bool leat__plan_reads_single(const leat_plan_facts *f);
-/* A model is trained, but on no GPU: nothing tells how long a step takes. */
+/* True when a model is trained without a GPU: the time of a step is then unknown. */
 bool leat__plan_trainer_unknown(const leat_plan_facts *f);
 bool leat__plan_in_memory(const leat_plan_facts *f);             /* nothing is read from storage */
 bool leat__plan_remote(const leat_plan_facts *f);                /* read from a bucket, by requests */
-double leat__plan_samples_per_request(const leat_plan_facts *f); /* of a bucket */
-/* Share of time that the workers decode while the pack is read from storage. */
+double leat__plan_samples_per_request(const leat_plan_facts *f); /* for a bucket */
+/* Returns the share of time that workers decode while the pack is read from storage. */
 double leat__plan_busy(const leat_plan_facts *f);
-/* CPU time of one sample in microseconds from the table: stored with `method` of
- * data/plan/costs.txt in this many bytes and pixels; and of a mean sample of the facts. */
+/* Return the CPU time of a sample in microseconds from the table: sample_us for one stored with
+ * `method` of data/plan/costs.txt in this many bytes and pixels, table_us for a mean sample of the
+ * facts. */
 double leat__plan_sample_us(const leat_plan_facts *f, const char *method, double bytes, double pixels);
 double leat__plan_table_us(const leat_plan_facts *f);
-/* Bytes of a mean sample if the images were stored like this. */
+/* Returns the bytes of a mean sample if the images were stored in this way. */
 uint64_t leat__plan_stored_bytes(const leat_plan_facts *f, uint32_t images, double mix);
 double leat__plan_quality_share(uint32_t quality); /* share of the original's bytes */
 
-/* what_if.c: `given` are the facts without defaults that depend on other facts. */
+/* In what_if.c: `given` are the facts without defaults that depend on other facts. */
 void leat__plan_what_ifs(leat_plan *plan, const leat_plan_facts *given);
 
-/* bucket.c: of a dataset in a bucket; after leat__plan_speed. */
+/* In bucket.c: for a dataset in a bucket; call it after leat__plan_speed. */
 void leat__plan_traffic(leat_plan *plan);
 
-/* solve.c */
-void leat__plan_scales(leat_plan *plan, const leat_plan_facts *given); /* as for the what-ifs */
+/* In solve.c. */
+void leat__plan_scales(leat_plan *plan, const leat_plan_facts *given); /* `given` as for the what-ifs */
 int leat__plan_fix(leat_plan *plan, bool own_workers, leat_error *err) LEAT_MUST_CHECK;
 
-/* plan_page.c, plan_json.c */
+/* In plan_page.c and plan_json.c. */
 void leat__plan_page(const leat_plan *plan, leat__buf *out, bool ascii);
 void leat__plan_json(const leat_plan *plan, leat__buf *out);
 void leat__plan_yaml(const leat_plan *plan, leat__buf *out);

@@ -22,7 +22,7 @@ static void range(leat__json *j, const char *key, leat_plan_range r)
     leat__json_end(j);
 }
 
-/* Null unless it is known. */
+/* Writes a number, or null unless it is known. */
 static void number(leat__json *j, const char *key, double value, bool is_known)
 {
     leat__json_key(j, key);
@@ -37,7 +37,7 @@ static void count(leat__json *j, const char *key, uint64_t value, bool is_known)
     else leat__json_null(j);
 }
 
-/* 0: not known. */
+/* Writes a number, or null for 0. */
 static void known(leat__json *j, const char *key, double value)
 {
     number(j, key, value, value > 0);
@@ -48,13 +48,13 @@ static void known_u64(leat__json *j, const char *key, uint64_t value)
     count(j, key, value, value > 0);
 }
 
-/* "": not known. */
+/* Writes a text, or null for "". */
 static void known_str(leat__json *j, const char *key, const char *text)
 {
     leat__json_kstr(j, key, text[0] != '\0' ? text : NULL);
 }
 
-/* The resource that limits; null: no rate is known. */
+/* Writes the resource that limits; null when no rate is known. */
 static void resource(leat__json *j, const char *key, uint32_t limit)
 {
     leat__json_kstr(j, key, limit != LEAT_PLAN_NOTHING ? leat_plan_resource_name(limit) : NULL);
@@ -101,8 +101,8 @@ static void facts_json(leat__json *j, const leat_plan_facts *f)
     leat__json_end(j);
 }
 
-/* Batches held by the trainer: pinned copies for a process-based loader, otherwise leat's own
- * buffers. */
+/* Writes host memory. Batches held by the trainer are pinned copies for a process-based loader,
+ * otherwise leat's own buffers. */
 static void ram_json(leat__json *j, const char *key, const leat_plan_ram *r, uint32_t loader)
 {
     open_object(j, key);
@@ -334,7 +334,7 @@ void leat__plan_json(const leat_plan *p, leat__buf *out)
     leat__json_end(&j);
 }
 
-/* A text in double quotes, as YAML reads it. */
+/* Writes a text in double quotes, as YAML reads it. */
 static void yaml_text(leat__buf *out, const char *key, const char *text)
 {
     leat__buf_printf(out, "%s: \"", key);
@@ -349,7 +349,7 @@ static void yaml_text(leat__buf *out, const char *key, const char *text)
     leat__buf_puts(out, "\"\n");
 }
 
-/* The pipeline: ops alone, or the settings that make them. */
+/* Writes the pipeline: ops alone, or the settings that define them. */
 static void yaml_pipeline(const leat_plan_facts *f, leat__buf *out)
 {
     static const char *const dtypes[] = {[1] = "u8", [2] = "f16", [4] = "f32"};
@@ -360,7 +360,7 @@ static void yaml_pipeline(const leat_plan_facts *f, leat__buf *out)
     leat__buf_printf(out, "size: %u\n", f->image);
     if (f->crop != NULL) leat__buf_printf(out, "crop: %s\n", f->crop);
     if (f->like != NULL) leat__buf_printf(out, "like: %s\n", f->like);
-    if (f->wide != 2) leat__buf_printf(out, "dtype: %s\n", dtypes[f->element_bytes]); /* else their own */
+    if (f->wide != 2) leat__buf_printf(out, "dtype: %s\n", dtypes[f->element_bytes]); /* else unchanged */
 }
 
 void leat__plan_yaml(const leat_plan *p, leat__buf *out)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The whole plan: completes the facts, runs each part, chooses cache and order, and names the
- * smallest change when the plan does not fit. Also the plan's texts, and the comparison with a
- * measured run.
+ * The whole plan: completes the facts, runs each part, chooses cache and order, and names the smallest change
+ * when the plan does not fit. Also the plan's texts, and the comparison with a measured run.
  */
 #include "plan/parts.h"
 
@@ -16,7 +15,7 @@
 #include "loader/state.h"
 
 #define STREAMS ((uint64_t)LEAT__DEFAULT_STREAMS)
-/* Up to this many default threads may use all memory that fits; more threads only the safe share of it. */
+/* Up to this many default threads may use all memory that fits; more threads only the safe share. */
 #define FEW_WORKERS 16u
 #define NEAR_BEST 0.99 /* rates above this share of the best count as equal */
 
@@ -32,13 +31,13 @@ leat_order leat__plan_order(const leat_plan_facts *f)
     return given ? (leat_order)(f->order - 1) : LEAT__DEFAULT_ORDER;
 }
 
-/* Order and cache are as requested, else the loader's defaults: a plan does not change the output
+/* Sets order and cache as requested, else to the loader's defaults: a plan does not change the output
  * of a run. The effect of quasi_random is shown as a what-if. */
 static void choose_order(leat_plan *plan)
 {
     const leat_plan_facts *f = &plan->facts;
     leat_plan_config *c = &plan->config;
-    leat_plan_facts rest = *f; /* without a cache, which takes what is left */
+    leat_plan_facts rest = *f; /* without a cache, which takes the remaining memory */
     leat_plan_ram ram;
     rest.cache = 0;
     leat__plan_ram_leat(&rest, 0, &ram);
@@ -49,8 +48,8 @@ static void choose_order(leat_plan *plan)
     uint64_t dataset = leat__plan_dataset_bytes(f);
     bool cached = ram.limit > ram.with_validation && dataset <= ram.limit - ram.with_validation;
     if (dataset == 0 || in_memory || cached || !c->cache_process || !c->quasi_random) return;
-    /* Pages open at once: a quarter of the safe memory, in multiples of the number of streams; 0
-     * leaves it to the loader, which reads pages again rather than grow. */
+    /* Pages open at once: a quarter of the safe memory, in multiples of the number of streams. 0
+     * leaves it to the loader, which rereads pages rather than exceed its memory. */
     double safe = PLAN_SAFE_LEAT * (double)ram.limit - (double)ram.with_validation;
     double left = f->memory_bytes > 0 ? LEAT_MIN((double)f->memory_bytes, safe) : safe;
     if (left <= 0) return;
@@ -58,7 +57,8 @@ static void choose_order(leat_plan *plan)
     c->page_window = (uint32_t)LEAT_MIN(pages / STREAMS * STREAMS, (uint64_t)LEAT__DEFAULT_WINDOW_PAGES);
 }
 
-/* A cache of the process is bound to the budget, the page cache of the system to all memory that is left. */
+/* Adds a note about the cache. A cache of the process is limited by the budget, the page cache by all
+ * remaining memory. */
 static void note_cache(leat_plan *plan)
 {
     leat_plan_facts other = plan->facts;
@@ -85,7 +85,7 @@ static void note_busy(leat_plan *plan)
                         had, wanted);
 }
 
-/* Each GPU has the same whole number of workers. */
+/* Notes CPUs that are unused because each GPU has the same whole number of workers. */
 static void note_unused(leat_plan *plan, const leat_plan_facts *given)
 {
     uint32_t unused = leat__plan_unused_cpus(given, plan->config.workers);
@@ -139,7 +139,7 @@ static uint32_t fits_of(const leat_plan *plan)
     return 1;
 }
 
-/* Memory with this many workers per GPU; completed facts. */
+/* Sets the number of workers per GPU and computes memory with it; facts must be complete. */
 static void set_workers(leat_plan *plan, uint32_t workers)
 {
     leat_plan_facts *f = &plan->facts;
@@ -152,7 +152,7 @@ static void set_workers(leat_plan *plan, uint32_t workers)
     plan->config.memory_bytes = plan->ram.budget;
 }
 
-/* Most workers up to `top` with this verdict or a better one; 0 = none. */
+/* Returns the most workers up to `top` with this verdict or a better one; 0 = none. */
 static uint32_t most_workers(leat_plan *plan, uint32_t top, uint32_t verdict)
 {
     uint32_t low = 0, high = top + 1;
@@ -165,7 +165,7 @@ static uint32_t most_workers(leat_plan *plan, uint32_t top, uint32_t verdict)
     return low;
 }
 
-/* The default number follows from the CPUs; no more of them than memory has room for. */
+/* Limits the default number of workers, which follows from the CPUs, to those that memory has room for. */
 static void limit_workers(leat_plan *plan)
 {
     uint32_t top = (uint32_t)plan->facts.workers;
@@ -196,8 +196,9 @@ static double rate_with(leat_plan *plan, const leat__plan_overlap *overlap, uint
     return plan->speed.rate.mid;
 }
 
-/* The fastest number up to `top`. Each of the first few is tried, because runs of samples are longer with
- * fewer workers. Above them the rate rises with the number, may stay, and falls. */
+/* Returns the fastest number of workers up to `top`. Tries each of the first few, because runs of
+ * samples are longer with fewer workers. Above them the rate rises with the number, may stay
+ * constant, then falls. */
 static uint32_t fastest_workers(leat_plan *plan, const leat__plan_overlap *overlap, uint32_t top)
 {
     uint32_t few = LEAT_MIN(top, FEW_WORKERS), low = few, high = top, best = 1;
@@ -219,12 +220,12 @@ static uint32_t fastest_workers(leat_plan *plan, const leat__plan_overlap *overl
     return best;
 }
 
-/* More default workers are faster until their memory is missed by a cache: takes the most whose rate is near
- * the best. */
+/* Balances default workers against a cache: more workers are faster until the cache lacks their
+ * memory. Takes the largest number whose rate is near the best. */
 static void balance_workers(leat_plan *plan, const leat__plan_overlap *overlap)
 {
     uint32_t top = (uint32_t)plan->facts.workers;
-    if (plan->facts.epochs == 1 || plan->speed.cached_share >= 1) return; /* no cache would be larger */
+    if (plan->facts.epochs == 1 || plan->speed.cached_share >= 1) return; /* no cache would become larger */
     uint32_t low = fastest_workers(plan, overlap, top), high = top + 1;
     double least = NEAR_BEST * rate_with(plan, overlap, low);
     while (high - low > 1) {
@@ -327,13 +328,13 @@ static leat_plan_error_row *add_row(leat_plan_error_row *rows, uint32_t *n, cons
     return row;
 }
 
-/* The rate of a run whose first epoch starts with a cold cache. */
+/* Returns the rate of a run whose first epoch starts with a cold cache. */
 static double over_epochs(double first, double later, double epochs)
 {
     return first > 0 && later > 0 ? epochs / (1 / first + (epochs - 1) / later) : later;
 }
 
-/* The last batch of an epoch may be smaller. */
+/* the last batch of an epoch may be smaller */
 uint64_t leat__plan_other_batch(const leat_plan *plan, const leat_plan_run *run)
 {
     uint64_t batch = plan->facts.batch;
@@ -361,8 +362,8 @@ uint32_t leat_plan_compare(const leat_plan *plan, const leat_plan_run *run,
     if (run->samples > 0)
         add_row(rows, &n, "CPU microseconds per sample", s->cpu_us,
                 run->cpu_seconds * 1e6 / (double)run->samples);
-    /* A trainer that mostly waits for batches never sees full queues: then the prediction is an
-     * upper bound. */
+    /* A trainer that mostly waits for batches never sees full queues: the prediction is then an upper
+     * bound. */
     bool starved = run->wait_seconds > 0.5 * run->seconds;
     double resident =
         (double)(plan->facts.loader == LEAT_PLAN_PROCESS ? r->total - r->os - r->framework - r->used

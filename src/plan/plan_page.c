@@ -19,7 +19,7 @@ static const char *bytes(uint64_t value, char out[24])
     return leat__format_bytes(value, out, 24);
 }
 
-/* Decimals of a number with three digits, up to `most`. */
+/* Returns the decimals of a number shown with three digits, at most `most`. */
 static int digits(double value, int most)
 {
     int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
@@ -69,7 +69,7 @@ static void ram_parts(leat__buf *out, const leat_plan_ram *r, bool process)
     part(out, "cache", r->cache, "of the dataset, kept by the process (--cache process)");
 }
 
-/* The budget is what the loader may take; full queues take less. */
+/* Explains the budget: it is what the loader may take; full queues take less. */
 static void budget_line(const leat_plan *p, leat__buf *out)
 {
     char a[24], b[24];
@@ -129,7 +129,7 @@ static void vram_section(const leat_plan *p, leat__buf *out, bool ascii)
         leat__buf_printf(out, "  Largest batch that is safe: %llu\n", (unsigned long long)v->largest_batch);
 }
 
-/* The source's first word: "given", "calibrated", "table", "model". */
+/* `source`: "given", "calibrated", "table" or "model". */
 static void rate_line(leat__buf *out, const char *name, leat_plan_range r, const char *source,
                       const char *mark)
 {
@@ -144,7 +144,7 @@ static void rate_line(leat__buf *out, const char *name, leat_plan_range r, const
     leat__buf_printf(out, "%s\n", mark);
 }
 
-/* True when a later epoch is faster, because the first one has put samples in memory. */
+/* True when later epochs are faster, because the first one has put samples in memory. */
 static bool first_is_slower(const leat_plan_speed *s)
 {
     return s->first_epoch.mid > 0 && s->first_epoch.mid < s->later.mid;
@@ -156,7 +156,7 @@ static const char *mark_of(const leat_plan_speed *s, uint32_t resource)
     return s->next == resource ? "  <- the next one" : "";
 }
 
-/* If a guide gives a rate for this exact run and the plan differs: shows both, and why. */
+/* Shows a guide's rate for this exact run, if the plan differs, and why. */
 static void guide_line(const leat_plan *p, leat__buf *out)
 {
     const leat_plan_facts *f = &p->facts;
@@ -180,13 +180,14 @@ static void guide_line(const leat_plan *p, leat__buf *out)
     }
 }
 
-/* The rates of the planned run; of a single epoch, then what later ones would have. */
+/* Shows the rates of the planned run; for a single epoch, also the rate that later ones would have. */
 static void rates_section(const leat_plan *p, leat__buf *out)
 {
     const leat_plan_speed *s = &p->speed;
     const bool only = p->facts.epochs == 1;
     leat__buf_puts(out, "\nSamples per second, per node\n");
-    /* what is read from memory: the whole dataset, what the first epoch put there, at most unknown storage */
+    /* read from memory: the whole dataset, the part that the first epoch put there, or unknown
+     * storage, as an upper bound */
     const bool memory = leat__plan_in_memory(&p->facts) || s->io.mid <= 0 || (!only && s->cached_share > 0);
     const bool shown = s->cached_share > 0 || (s->io.mid <= 0 && s->limit == LEAT_PLAN_IO);
     rate_line(out, "storage", s->io, s->sources[LEAT_PLAN_IO], memory ? "" : mark_of(s, LEAT_PLAN_IO));
@@ -206,7 +207,8 @@ static void rates_section(const leat_plan *p, leat__buf *out)
     if (slower && only) rate_line(out, "2nd epoch", s->later, NULL, "  if there were one (--epochs)");
 }
 
-/* By the measured rate, as `cpu` is. Where others used the CPUs meanwhile, by CPU time as well. */
+/* Shows the cores needed, from the measured rate, like `cpu`. If other processes used the CPUs
+ * meanwhile, also from CPU time. */
 static void cores_line(const leat_plan *p, leat__buf *out)
 {
     const leat_plan_speed *s = &p->speed;
@@ -246,7 +248,7 @@ static void speed_section(const leat_plan *p, leat__buf *out)
     guide_line(p, out);
 }
 
-/* Dollars in three digits. */
+/* Writes dollars with three digits. */
 static void price_text(leat__buf *out, const leat_plan_price *p)
 {
     char a[24], b[24], c[24];
@@ -299,7 +301,7 @@ static void decode_section(const leat_plan *p, leat__buf *out)
     }
 }
 
-/* "a; b; c" in lines of up to PAGE_COLUMNS. */
+/* Writes a list "a; b; c" in lines of up to PAGE_COLUMNS. */
 static void no_gain_lines(const char *list, leat__buf *out)
 {
     size_t at = PAGE_COLUMNS;

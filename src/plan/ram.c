@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Host memory of one node, for two loaders: worker processes that each keep `prefetch` batches
- * outstanding (PyTorch's DataLoader), and leat's threads with one budget.
+ * Host memory of one node, for two loaders: worker processes that each keep `prefetch` batches outstanding
+ * (PyTorch's DataLoader), and leat's threads with one budget.
  *
- * The guide's figure is shown beside ours: it uses 230 MB for a batch of 154 MB "with overhead"
- * and nothing else. Ours computes the overhead: the samples of the batch being collated in each
- * worker, the private memory of each worker, pinned copies, and the second loader that persistent
- * validation workers keep alive.
+ * The guide's figure is shown beside ours: it uses 230 MB for a batch of 154 MB "with overhead" and nothing
+ * else. Ours computes the overhead: the samples of the batch being collated in each worker, the private
+ * memory of each worker, pinned copies, and the second loader that persistent validation workers keep alive.
  */
 #include "plan/parts.h"
 
@@ -28,7 +27,7 @@
 /* Bytes of a row other than its pixels: the label and the sample's number. */
 #define ROW_BYTES 16
 
-/* The operating system is inside a machine's memory, but not inside a job's limit. */
+/* Returns the memory of the operating system: it counts for a machine's memory, but not for a job's limit. */
 static uint64_t os_bytes(const leat_plan_facts *f)
 {
     return f->whole_machine ? OS_BYTES : 0;
@@ -40,13 +39,13 @@ static bool job_limits(const leat_plan_facts *f)
     return f->limit_bytes > 0 && (f->ram_bytes == 0 || f->limit_bytes <= left);
 }
 
-/* The limit of host memory: of ram_bytes and limit_bytes the one that leaves less; 0 = not known. */
+/* Returns the limit of host memory: ram_bytes or limit_bytes, whichever leaves less; 0 = unknown. */
 static uint64_t limit_of(const leat_plan_facts *f)
 {
     return job_limits(f) ? f->limit_bytes : f->ram_bytes;
 }
 
-/* Samples of a batch: no more than the dataset has, as in the loader. */
+/* Returns the samples of a batch: at most those of the dataset, as in the loader. */
 static uint64_t batch_samples(const leat_plan_facts *f)
 {
     return f->samples > 0 ? LEAT_MIN(f->batch, f->samples) : f->batch;
@@ -63,7 +62,8 @@ uint64_t leat__plan_dataset_bytes(const leat_plan_facts *f)
     return f->samples * f->sample_bytes;
 }
 
-/* Bytes below this share of each limit that there is, beside what is taken; below 0: too many are. */
+/* Returns the bytes left below this share of each known limit, after all that is used; negative: too
+ * many are used. */
 static double room_below(const leat_plan_facts *f, const leat_plan_ram *ram, double share)
 {
     double job = (double)(ram->with_validation - ram->os), machine = job + (double)os_bytes(f);
@@ -108,7 +108,8 @@ void leat__plan_ram_process(const leat_plan_facts *f, leat_plan_ram *ram)
     ram->verdict = verdict_of(f, ram, PLAN_SAFE_PROCESS);
 }
 
-/* An epoch may have fewer batches than fit in memory, and no more samples are read ahead than it has. */
+/* Caps the footprint of a small dataset: an epoch may have fewer batches than fit in memory, and
+ * fewer samples to prefetch. */
 static void cap_by_dataset(const leat_plan_facts *f, const leat__footprint_facts *k, leat__footprint *out)
 {
     uint64_t most = leat__ceil_div(f->samples, f->batch) * k->frame_bytes;
@@ -118,7 +119,7 @@ static void cap_by_dataset(const leat_plan_facts *f, const leat__footprint_facts
     uint64_t fewer = LEAT_MIN(over, out->waiting);
     out->waiting -= fewer;
     out->filling -= LEAT_MIN(over - fewer, out->filling);
-    /* besides them each worker has a block for the largest sample */
+    /* in addition, each worker has a block for the largest sample */
     uint64_t all = leat__plan_dataset_bytes(f) + k->threads * k->max_sample_bytes;
     uint64_t now = out->waiting + out->filling + out->lent, reading = LEAT_MIN(out->reading, all);
     out->budget = charged + now + LEAT_MIN(ahead, all);
@@ -126,7 +127,7 @@ static void cap_by_dataset(const leat_plan_facts *f, const leat__footprint_facts
     out->reading = reading;
 }
 
-/* The loader's own memory computation (loader/footprint.h) for these facts. */
+/* Computes the memory with the loader's own function (loader/footprint.h) for these facts. */
 static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
 {
     leat__footprint_facts k = {.batch = (uint32_t)LEAT_MIN(batch_samples(f), UINT64_C(1) << 24),
@@ -146,15 +147,15 @@ static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
     if (f->samples > 0 && f->batch > 0) cap_by_dataset(f, &k, out);
 }
 
-/* Pages held twice where cache=process cannot keep the dataset: each run in flight replaces a page while the
- * old one is still held. */
+/* Returns the bytes of pages held twice when cache=process cannot keep the dataset: each run in
+ * flight replaces a page while the old one is still held. */
 static uint64_t replaced_bytes(const leat_plan_facts *f, const leat__footprint *k)
 {
     return k->window * f->page_bytes;
 }
 
-/* What cache=process adds to the budget of one loader when no budget is given: the dataset where memory
- * allows, else as much of it as fits beside the rest. A loader for validation has another one. */
+/* Returns what cache=process adds to the budget of one loader when no budget is given: the dataset if
+ * memory allows, else as much of it as fits. A loader for validation has a separate cache. */
 static uint64_t cache_room(const leat_plan_facts *f, const leat__footprint *k, const leat_plan_ram *ram,
                            uint64_t trainers)
 {
@@ -165,8 +166,8 @@ static uint64_t cache_room(const leat_plan_facts *f, const leat__footprint *k, c
     return each >= dataset ? dataset : each - LEAT_MIN(each, replaced_bytes(f, k));
 }
 
-/* What cache=process holds in the end: the dataset, or what is left of the budget and the pages held twice.
- * `most` of the budget is ever in use, `own` of it for other things. */
+/* Returns what cache=process holds in the end: the dataset, or the rest of the budget and the pages
+ * held twice. `most`: the part of the budget ever in use; `own`: the part of it for other data. */
 static uint64_t cache_held(const leat_plan_facts *f, const leat__footprint *k, uint64_t most, uint64_t own)
 {
     if (f->cache != PLAN_CACHE_PROCESS) return 0;
@@ -174,8 +175,8 @@ static uint64_t cache_held(const leat_plan_facts *f, const leat__footprint *k, u
     return left >= dataset ? dataset : left + replaced_bytes(f, k);
 }
 
-/* What one loader takes in the end, `most` of it inside the budget. A cache in the process keeps what it
- * read as far as the budget goes. */
+/* Returns the memory of one loader in the end, `most` of it inside the budget. A cache in the process
+ * keeps what it read as far as the budget allows. */
 static uint64_t resident(const leat_plan_facts *f, const leat__footprint *k, uint64_t most,
                          uint64_t window_bytes)
 {
@@ -192,7 +193,7 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
     leat__footprint k;
     ask_loader(f, &k);
     *ram = (leat_plan_ram){.batch = leat__plan_batch_bytes(f)};
-    /* parts of the budget that are in use at the same time, besides the floor */
+    /* parts of the budget in use at the same time, besides the floor */
     uint64_t want = k.budget + window_bytes, parts = want - k.floor;
     uint64_t outside = k.process + k.scratch;
     uint64_t charged = (uint64_t)f->workers * LEAT__WORKER_RAM + k.images;
@@ -210,7 +211,7 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
         over -= cut;
         cut = LEAT_MIN(over, ram->queue);
         ram->queue -= cut;
-        /* then one large image is worked on at a time */
+        /* then one large image is processed at a time */
         ram->workers -= LEAT_MIN(over - cut, trainers * (k.images - f->max_image_bytes));
     }
     ram->framework = f->gpus > 0 ? trainers * FRAMEWORK_BYTES : 0;

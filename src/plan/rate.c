@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Samples per second: the rate of each resource, the bottleneck and the next bottleneck. A measured
- * fact is preferred to a table, and a table to nothing. An unknown rate is never reported as sufficient.
+ * Samples per second: the rate of each resource, the bottleneck and the next bottleneck. A measured fact is
+ * preferred to a table, and a table to nothing. An unknown rate is never reported as sufficient.
  */
 #include "plan/parts.h"
 
@@ -13,16 +13,17 @@
 #include "loader/state.h"
 #include "base/str.h"
 
-/* Spread of the table of CPU costs: it was measured on one machine. With the factor of the kind of CPU
- * ordinary settings on two others were off by up to 0.4. */
+/* Spread of the table of CPU costs, which was measured on one machine. On two others, with the factor
+ * for the kind of CPU, ordinary settings were off by up to 0.4. */
 #define SPREAD_COST 0.60
-/* Threads of a measurement that had a smaller share of the CPUs shared them with others. */
+/* If the threads of a measurement got less than this share of the CPUs, they shared them with other
+ * processes. */
 #define IDLE_SHARE 0.75
 #define SPREAD_COPY 0.25 /* uncertainty of the table of copies to the GPU */
 /* Uncertainty of the table of reads per second: queues and caches of devices differ. */
 #define SPREAD_READS 1.0
 /* Requests to a bucket: the loader's connections, Amazon's documented rate for one prefix, the
- * largest request that joins neighbours (io/remote.h), and the spread of a measured latency. */
+ * largest joined request for neighbours (io/remote.h), and the spread of a measured latency. */
 #define IN_FLIGHT 64.0
 #define REQUESTS_MOST 5500.0
 #define JOINED_BYTES (UINT64_C(8) << 20)
@@ -72,7 +73,7 @@ double leat__plan_table_us(const leat_plan_facts *f)
     double work = f->work > 0 ? f->work : 1;
     if (f->loader == LEAT_PLAN_PROCESS) return work * leat__plan_sample_us(f, "process", bytes, pixels);
     double share = f->images == LEAT_PLAN_RAW ? 1 : f->images == LEAT_PLAN_MIX ? f->mix_raw : 0;
-    if (f->images == LEAT_PLAN_MIX && share < 1) /* share of those that are not raw */
+    if (f->images == LEAT_PLAN_MIX && share < 1) /* share of the images that are not raw */
         bytes = LEAT_MAX(bytes - share * 3 * pixels, 0.0) / (1 - share);
     const char *coded = f->images == LEAT_PLAN_TILED ? "tiled" : "keep";
     return work * ((1 - share) * leat__plan_sample_us(f, coded, bytes, pixels) +
@@ -86,8 +87,8 @@ static leat_plan_range cpu_us(const leat_plan_facts *f)
     return spread(times * leat__plan_table_us(f) + f->ops_us, SPREAD_COST);
 }
 
-/* The rate with `t` threads, from the rates of 1 and `n`: a part of each sample's time is divided
- * among the threads, the rest is not. */
+/* Splits the time of a sample, from the rates with 1 and `n` threads, into a part divided among the
+ * threads and a rest. */
 static void split_time(double one, double all, double n, double *divided, double *rest)
 {
     *divided = n > 1 && one > 0 ? (1 / one - 1 / all) * n / (n - 1) : 1 / all * n;
@@ -103,7 +104,7 @@ static double at_threads(double one, double all, double n, double t)
     return 1 / (rest + divided / t);
 }
 
-/* Cores that a rate takes, as many as cpu_rate needs for it. Where no number would do, at least these. */
+/* Returns the cores that cpu_rate needs for a rate. If no number is enough, returns a lower bound. */
 static double cores_for(const leat_plan_facts *f, double us, double rate)
 {
     const leat_plan_calibration *m = &f->measured;
@@ -114,7 +115,8 @@ static double cores_for(const leat_plan_facts *f, double us, double rate)
     return divided / (1 / rate - rest);
 }
 
-/* Threads from memory wait for nothing but CPUs: what they did not get, others had. */
+/* Threads that read from memory wait only for CPUs: CPU time that they did not get was used by other
+ * processes. */
 double leat__plan_shared_cpus(const leat_plan_facts *f, uint32_t *wanted)
 {
     const leat_plan_calibration *m = &f->measured;
@@ -150,7 +152,7 @@ static leat_plan_range storage_rate(const char *name)
     return (leat_plan_range){0};
 }
 
-/* Maximum reads per second of the storage, of any size; 0 = no limit. */
+/* Returns the most reads per second of the storage, of any size; 0 = no limit. */
 static double read_limit(const char *name)
 {
     for (size_t i = 0; i < LEAT_COUNT(plan_storage_rows); i++)
@@ -166,13 +168,13 @@ bool leat__plan_reads_single(const leat_plan_facts *f)
 double leat__plan_samples_per_request(const leat_plan_facts *f)
 {
     uint64_t bytes = f->page_bytes;
-    /* others of the page come much later in a random order */
+    /* in a random order, the other samples of a page come much later */
     if (f->loader == LEAT_PLAN_LEAT && leat__plan_order(f) == LEAT_ORDER_RANDOM) return 1;
     if (!leat__order_shuffled(leat__plan_order(f))) bytes = LEAT_MAX(bytes, JOINED_BYTES);
     return LEAT_MAX(1.0, (double)bytes / (double)LEAT_MAX(f->sample_bytes, UINT64_C(1)));
 }
 
-/* Every read from a bucket is a request, also of a page: rate = requests in flight / latency. */
+/* Every read from a bucket is a request, even of a page: rate = requests in flight / latency. */
 static leat_plan_range request_rate(const leat_plan_facts *f)
 {
     double each = leat__plan_samples_per_request(f);
@@ -213,14 +215,14 @@ double leat__plan_busy(const leat_plan_facts *f)
     double ignored;
     leat_plan_range io = io_rate(f), cpu = cpu_rate(f, &ignored);
     if (f->measured.rate_cold.mid > 0 && (uint32_t)f->workers == f->measured.threads)
-        io = f->measured.rate_cold; /* measured on the loader itself, with all its costs of
-                                     * reading */
+        io = f->measured.rate_cold; /* measured on the loader itself, with all its costs of reading */
     return io.mid > 0 && cpu.mid > 0 ? LEAT_MIN(1.0, io.mid / cpu.mid) : 1;
 }
 
-/* The page cache does not hold objects of a bucket, and cache=process does not use it: the loader keeps
- * what it read, in the part of its budget that nothing else needs. Of a bucket, an order other than random
- * reads each page once an epoch and evicts it before it comes again, unless all fit. */
+/* Returns the share of the dataset that the loader itself keeps, in the part of its budget that
+ * nothing else needs. It applies to buckets, whose objects are not in the page cache, and to
+ * cache=process, which does not use it. From a bucket, an order other than random reads each page
+ * once per epoch and evicts it before its next use, unless all fit. */
 static double kept_share(const leat_plan_facts *f, const leat_plan_ram *ram, double dataset)
 {
     uint64_t trainers = LEAT_MAX(f->gpus, 1u);
@@ -233,7 +235,7 @@ static double kept_share(const leat_plan_facts *f, const leat_plan_ram *ram, dou
     return share >= 1 ? 1 : stays ? share : 0;
 }
 
-/* Bytes that fit in free memory stay cached: t = c / memory + (1 − c) / storage. */
+/* Returns the share of the dataset that stays in memory: bytes that fit in free memory stay cached. */
 static double cached_share(const leat_plan_facts *f, const leat_plan_ram *ram)
 {
     if (leat__plan_in_memory(f)) return 1;
@@ -254,7 +256,8 @@ static leat_plan_range larger(leat_plan_range a, leat_plan_range b)
     return a.mid >= b.mid ? a : b;
 }
 
-/* Storage that is not known is no faster than memory. */
+/* Returns the rate of reads when `share` is cached. Unknown storage counts as memory, which is an
+ * upper bound. */
 static leat_plan_range io_cached(const leat_plan_facts *f, leat_plan_range cold, double share)
 {
     leat_plan_range warm = scaled(storage_rate("memory"), 1.0 / (double)f->sample_bytes);
@@ -283,8 +286,8 @@ leat__plan_overlap leat__plan_overlap_of(const leat_plan_facts *f)
     return o;
 }
 
-/* The loader's rate when the share `read` of its samples is not in memory, storage delivers `io`
- * per second and the CPUs, with `us` per sample, `cpu`. */
+/* Returns the loader's rate when the share `read` of its samples is not in memory, storage delivers
+ * `io` per second, and the CPUs, with `us` per sample, `cpu`. */
 static double loader_rate(const leat_plan_facts *f, const leat__plan_overlap *o, double io, double cpu,
                           double us, double read)
 {
@@ -298,7 +301,7 @@ static double loader_rate(const leat_plan_facts *f, const leat__plan_overlap *o,
 static leat_plan_range loader_range(const leat_plan_facts *f, const leat__plan_overlap *o, leat_plan_range io,
                                     leat_plan_range cpu, double us, double read)
 {
-    /* a sample costs more or less by as much as the rate is lower or higher */
+    /* the cost of a sample varies inversely to the rate */
     double more = cpu.low > 0 ? cpu.mid / cpu.low : 1, less = cpu.high > 0 ? cpu.mid / cpu.high : 1;
     return (leat_plan_range){loader_rate(f, o, io.low, cpu.low, us * more, read),
                              loader_rate(f, o, io.mid, cpu.mid, us, read),
@@ -337,7 +340,8 @@ static leat_plan_range h2d_rate(const leat_plan_facts *f)
 
 /* ---- Together ---- */
 
-/* The smallest known rate and the next; each end of the interval separately. */
+/* Returns the smallest known rate, and names it and the next; each end of the interval is computed
+ * separately. */
 static leat_plan_range smallest(const leat_plan_range rates[5], uint32_t *limit, uint32_t *next)
 {
     leat_plan_range out = {INFINITY, INFINITY, INFINITY};
@@ -360,7 +364,7 @@ static leat_plan_range smallest(const leat_plan_range rates[5], uint32_t *limit,
     return *limit == LEAT_PLAN_NOTHING ? (leat_plan_range){0} : out;
 }
 
-/* Batches per rank and epoch: the last, smaller one counts if every rank has a sample in it. */
+/* Returns the batches per rank and epoch: the last, smaller one counts if every rank has a sample in it. */
 static uint64_t iterations(const leat_plan_facts *f)
 {
     uint64_t ranks = (uint64_t)f->nodes * LEAT_MAX(f->gpus, 1u), step = f->batch * ranks;
@@ -405,8 +409,8 @@ static void name_sources(const leat_plan_facts *f, leat_plan_speed *s)
     }
 }
 
-/* Reading is beside decoding, so that both are one rate in rates[LEAT_PLAN_IO]. Where storage alone is not
- * the slower one, the CPUs are the limit. */
+/* Names the bottleneck of the loader. Reading and decoding overlap, so both are one rate in
+ * rates[LEAT_PLAN_IO]. If storage alone is not the slower one, the CPUs are the limit. */
 static void name_loader(const leat_plan_speed *s, leat_plan_range io, uint32_t *limit, uint32_t *next)
 {
     uint32_t slowest, second;
@@ -417,12 +421,12 @@ static void name_loader(const leat_plan_speed *s, leat_plan_range io, uint32_t *
     if (*next == LEAT_PLAN_CPU) *next = slowest;
 }
 
-/* The first epoch: everything is read, unless it is in the page cache already. */
+/* Computes the first epoch: everything is read, unless it is already in the page cache. */
 static void first_epoch(const leat_plan_facts *f, const leat__plan_overlap *o, leat_plan_speed *s,
                         uint32_t *next)
 {
     leat_plan_range io = s->io.mid > 0 ? s->io : s->io_cached;
-    /* the loader itself was measured with as many threads; otherwise the rate is computed */
+    /* the loader itself was measured with this many threads; otherwise the rate is computed */
     bool same = f->measured.rate_cold.mid > 0 && (uint32_t)f->workers == f->measured.threads;
     leat_plan_range first = same ? f->measured.rate_cold : loader_range(f, o, io, s->cpu, s->cpu_us, 1);
     leat_plan_range rates[5] = {{0}, first, s->cpu, s->h2d, s->gpu};
@@ -442,7 +446,7 @@ static void later_epochs(const leat_plan_facts *f, const leat__plan_overlap *o, 
 
 static void times_of(const leat_plan_facts *f, leat_plan_speed *s)
 {
-    double share = (double)f->samples / f->nodes; /* of the dataset, per node */
+    double share = (double)f->samples / f->nodes; /* samples per node */
     double rest = f->epochs - 1.0;
     leat_plan_range first_s = seconds_for(share, s->first_epoch);
     if (leat__plan_trainer_unknown(f)) return;
@@ -484,7 +488,7 @@ void leat__plan_speed(const leat_plan_facts *f, const leat__plan_overlap *o, con
 
 double leat__plan_quality_share(uint32_t quality)
 {
-    const size_t n = LEAT_COUNT(plan_quality_rows); /* from high quality to low */
+    const size_t n = LEAT_COUNT(plan_quality_rows); /* sorted from high quality to low */
     if (quality >= plan_quality_rows[0].quality) return plan_quality_rows[0].bytes_share;
     for (size_t i = 1; i < n; i++) {
         const plan_quality *a = &plan_quality_rows[i - 1], *b = &plan_quality_rows[i];

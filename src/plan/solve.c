@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inverse planning: the largest or smallest value of one fact that fits, the smallest change that
- * makes a plan fit, and the table over numbers of GPUs.
+ * Inverse planning: the largest or smallest value of one fact that fits, the smallest change that makes a
+ * plan fit, and the table over numbers of GPUs.
  */
 #include "plan/parts.h"
 
@@ -13,8 +13,9 @@
 #include "base/num.h"
 #include "base/str.h"
 
-#define TRIES 128 /* values that are tried in a round of largest() */
-#define FARTHER 4 /* times what bisection finds: beyond it memory has grown by more than it varies */
+#define TRIES 128 /* values tried in one round of largest() */
+#define FARTHER 4 /* multiple of the bisection's result: beyond it memory has grown by more than it varies   \
+                   */
 #define RAM_MOST (UINT64_C(1) << 56)
 #define GPUS_MOST 4096
 
@@ -32,7 +33,7 @@ static bool ram_fits(const leat_plan_facts *f)
     return leat__plan_judge_ram(&plan, NULL) == 0 && plan.ram.verdict != LEAT_PLAN_OUT_OF_MEMORY;
 }
 
-/* A limit that is not known refuses nothing. */
+/* True when host and GPU memory are safe. An unknown limit counts as safe. */
 static bool is_safe(const leat_plan *plan)
 {
     bool ram = plan->ram.verdict == LEAT_PLAN_SAFE || plan->ram.verdict == LEAT_PLAN_UNKNOWN;
@@ -46,7 +47,8 @@ static bool safe(const leat_plan_facts *f)
     return judge(f, &plan) && is_safe(&plan);
 }
 
-/* The same for batches that are safe on the GPU. Rates matter only where threads are chosen by them. */
+/* True when host memory is safe; for batches that are safe on the GPU. Rates matter only when they
+ * determine the number of threads. */
 static bool ram_safe(const leat_plan_facts *f)
 {
     leat_plan plan = {.facts = *f};
@@ -54,16 +56,17 @@ static bool ram_safe(const leat_plan_facts *f)
     return leat__plan_own_workers(f) && f->epochs > 1 ? safe(f) : plan.ram.verdict <= LEAT_PLAN_SAFE;
 }
 
-/* Safe, and the CPUs keep the GPUs busy. */
+/* True when the plan is safe and the CPUs keep the GPUs busy. */
 static bool fed(const leat_plan_facts *f)
 {
     leat_plan plan;
     return judge(f, &plan) && is_safe(&plan) && plan.speed.cpu.mid >= plan.speed.gpu.mid;
 }
 
-/* Largest value in (low, top] for which the facts with this value are good; `low` when none is. Memory does
- * not grow evenly with it: batches in flight are whole numbers, and default threads depend on it. So above
- * what bisection finds, evenly spaced values are tried, then those between them. */
+/* Returns the largest value in (low, top] for which the facts are good; `low` when there is none.
+ * Memory does not grow evenly with the value: batches in flight are whole numbers, and default
+ * threads depend on it. So above the result of the bisection, evenly spaced values are tried, then
+ * those between them. */
 static uint64_t largest(leat_plan_facts *f, uint64_t low, uint64_t top,
                         void (*set)(leat_plan_facts *f, uint64_t value),
                         bool (*good)(const leat_plan_facts *f))
@@ -87,7 +90,8 @@ static uint64_t largest(leat_plan_facts *f, uint64_t low, uint64_t top,
     return low;
 }
 
-/* Smallest value in [1, top] that is good, of a field that memory does not grow with; 0 when none is. */
+/* Returns the smallest value in [1, top] that is good, for a field that memory does not grow with; 0
+ * when there is none. */
 static uint64_t smallest(leat_plan_facts *f, uint64_t top, void (*set)(leat_plan_facts *f, uint64_t value),
                          bool (*good)(const leat_plan_facts *f))
 {
@@ -143,7 +147,8 @@ static void set_gpus(leat_plan_facts *f, uint64_t v)
     f->gpus = (uint32_t)v;
 }
 
-/* Batches that divide the dataset come first: one more sample in each takes memory for another batch. */
+/* Finds the largest batch. Batches that divide the dataset are tried first: one more sample in each
+ * takes memory for another batch. */
 static uint64_t largest_batch(leat_plan_facts *f, uint64_t top, bool (*good)(const leat_plan_facts *f))
 {
     uint64_t low = 0;
@@ -158,7 +163,7 @@ static uint64_t largest_batch(leat_plan_facts *f, uint64_t top, bool (*good)(con
 
 /* ---- The smallest change ---- */
 
-/* Appends to the change; `separator` only after other text. */
+/* Appends to the text of the change; `separator` only after other text. */
 static LEAT_PRINTF(3, 4) void add_text(leat_plan *plan, const char *separator, const char *fmt, ...)
 {
     size_t used = strlen(plan->fix);
@@ -195,13 +200,13 @@ static void add_changes(leat_plan *plan, const leat_plan_facts *then)
                  (int)f->workers);
 }
 
-/* A budget that was too small, or so large that a cache in it takes all memory. */
+/* Fixes a budget that is too small, or so large that a cache in it takes all memory. */
 static bool fix_memory(leat_plan_facts *facts)
 {
     leat_plan_facts f = *facts;
     leat_plan own;
     if (f.memory_bytes == 0 || f.loader == LEAT_PLAN_PROCESS) return false;
-    f.memory_bytes = 0; /* as a plan chooses it */
+    f.memory_bytes = 0; /* let the plan choose it */
     if (!judge(&f, &own) || own.ram.verdict == LEAT_PLAN_OUT_OF_MEMORY) return false;
     uint64_t value = own.ram.budget > facts->memory_bytes
                          ? smallest(&f, own.ram.budget, set_memory, ram_fits)
@@ -210,8 +215,8 @@ static bool fix_memory(leat_plan_facts *facts)
     return true;
 }
 
-/* Less is read ahead, or by fewer. Of values that fit, takes the one that keeps the largest share of what was
- * requested. Default workers (0) are as few as needed already. */
+/* Reduces prefetching or the number of workers. Of the values that fit, takes the one that keeps the
+ * larger share of what was requested. Default workers (0) are already as few as needed. */
 static bool fix_ahead(leat_plan_facts *facts)
 {
     leat_plan_facts f = *facts;
@@ -224,7 +229,7 @@ static bool fix_ahead(leat_plan_facts *facts)
     return true;
 }
 
-/* Smaller batches, which change training. */
+/* Reduces the batch, which changes training. */
 static bool fix_batch(leat_plan_facts *facts)
 {
     leat_plan_facts f = *facts;
@@ -233,8 +238,8 @@ static bool fix_batch(leat_plan_facts *facts)
     return batch > 0;
 }
 
-/* leat's loader instead of worker processes: as it is, or with the 8-bit pixels that it delivers unless told
- * otherwise. */
+/* Offers leat's loader instead of worker processes: with the same pixels, or with the 8-bit pixels
+ * that are its default. */
 static void offer_leat(leat_plan *plan, const leat_plan_facts *facts, uint64_t named_batch,
                        const char *separator)
 {
@@ -250,7 +255,7 @@ static void offer_leat(leat_plan *plan, const leat_plan_facts *facts, uint64_t n
     }
     if (!fits) return;
     if (named_batch != f.batch &&
-        f.batch != plan->facts.batch) { /* the GPU's batch, which a smaller one replaced */
+        f.batch != plan->facts.batch) { /* the GPU's batch, which a smaller one had replaced */
         add_text(plan, separator, "--batch %llu", (unsigned long long)f.batch);
         separator = " and ";
     }
@@ -258,8 +263,8 @@ static void offer_leat(leat_plan *plan, const leat_plan_facts *facts, uint64_t n
              leat__as_size(leat.ram.budget).text);
 }
 
-/* More memory, without a budget or a /dev/shm that are too small for any. Of the limits of the machine and of
- * the job, each that is too small is named. */
+/* Offers more memory, ignoring a budget or a /dev/shm that would be too small for any. Names each
+ * limit, of the machine and of the job, that is too small. */
 static void offer_machine(leat_plan *plan, const leat_plan *now, const char *separator)
 {
     leat_plan_facts f = now->facts, job = now->facts;
@@ -282,7 +287,7 @@ static void offer_machine(leat_plan *plan, const leat_plan *now, const char *sep
         add_text(plan, separator, "a limit of at least %s of memory", leat__as_size(need_job).text);
 }
 
-/* `now`: the plan as it is after a change that makes it fit the GPU. */
+/* Fixes host memory. `now`: the plan after a change that makes it fit the GPU. */
 static void fix_ram(leat_plan *plan, const leat_plan *now)
 {
     bool process = plan->facts.loader == LEAT_PLAN_PROCESS;
@@ -294,7 +299,7 @@ static void fix_ram(leat_plan *plan, const leat_plan *now)
     if (!fixed) offer_machine(plan, now, strlen(plan->fix) > used ? "; or " : ", and ");
 }
 
-/* Half precision, else the largest batch that leaves the margin of GPU memory, else a larger GPU. */
+/* Fixes GPU memory: half precision, else the largest batch that leaves the margin, else a larger GPU. */
 static int fix_vram(leat_plan_facts *facts, leat_error *err)
 {
     leat_plan_facts f = *facts;
@@ -316,8 +321,8 @@ static int fix_vram(leat_plan_facts *facts, leat_error *err)
     return 0;
 }
 
-/* The change is made for the GPU first. Then the changed plan is judged as a whole, for host memory. A number
- * of workers that is left to the plan is chosen again for each change. */
+/* Makes the change for the GPU first. Then judges the changed plan as a whole, for host memory. If
+ * the plan chooses the number of workers, it is chosen again for each change. */
 int leat__plan_fix(leat_plan *plan, bool own_workers, leat_error *err)
 {
     leat_plan now = {.facts = plan->facts};
@@ -334,7 +339,7 @@ int leat__plan_fix(leat_plan *plan, bool own_workers, leat_error *err)
 
 /* ---- The table over GPUs ---- */
 
-/* The row is the plan that is made with that many GPUs. */
+/* Adds the plan with this many GPUs as a row. */
 static void add_scale(leat_plan *plan, const leat_plan_facts *given, uint32_t gpus, uint32_t nodes)
 {
     if (plan->scale_count == LEAT_PLAN_SCALES) return;
@@ -344,7 +349,7 @@ static void add_scale(leat_plan *plan, const leat_plan_facts *given, uint32_t gp
     f.gpus = (uint32_t)leat__ceil_div(gpus, nodes);
     f.nodes = nodes;
     leat_plan then = {.facts = f};
-    /* of one GPU: the same for any number above one, which keep their gradients */
+    /* per GPU: equal for all numbers above one, which keep their gradients */
     if ((gpus > 1) == (plan->facts.gpus * plan->facts.nodes > 1)) then.vram = plan->vram;
     if (leat__plan_judge(&then, NULL) != 0) return;
     leat_plan_scale *row = &plan->scales[plan->scale_count++];
@@ -387,8 +392,8 @@ static int solve_batch(const leat_plan_facts *facts, const leat_plan *plan, uint
     return 0;
 }
 
-/* Workers are whole numbers for each GPU: one GPU more may leave more CPUs unused than two. So each number
- * is tried, from the most that the CPUs could feed. */
+/* Tries each number of GPUs, from the most that the CPUs could feed. Workers are whole numbers for
+ * each GPU, so one GPU more may leave more CPUs unused than two. */
 static int solve_gpus(const leat_plan_facts *facts, const leat_plan *plan, uint64_t *value, leat_error *err)
 {
     if (plan->facts.gpus == 0 || plan->ram.limit == 0 || plan->facts.cpus == 0)
@@ -415,7 +420,7 @@ static int solve_cpus(const leat_plan_facts *facts, const leat_plan *plan, uint6
                           "the least CPUs need the GPU's rate: give a known GPU and model, "
                           "or a measured step time");
     leat_plan_facts f = *facts;
-    /* each GPU may leave one to its trainer, and nearly one for each more to whole numbers of workers */
+    /* each GPU may leave one CPU to its trainer, and nearly one more because workers are whole numbers */
     uint64_t first = LEAT_MAX((uint64_t)(plan->speed.cores_needed / 2), UINT64_C(1));
     uint64_t last = 2 * (uint64_t)plan->speed.cores_needed + 4 * (uint64_t)plan->facts.gpus + 1;
     for (set_cpus(&f, first); first > 1 && fed(&f); set_cpus(&f, first)) first /= 2;

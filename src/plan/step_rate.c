@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Predicts the time of a training step on a GPU. Arithmetic and memory traffic of a sample
- * (arch.h, tape.h) give a time at the card's peak rates. How close a step comes to the peaks is
- * taken from measured steps (data/plan/steps.txt); those of the same family, precision and kind
- * of card have the most weight.
+ * Predicts the time of a training step on a GPU. Arithmetic and memory traffic of a sample (arch.h, tape.h)
+ * give a time at the card's peak rates. How close a step comes to the peaks is taken from measured steps
+ * (data/plan/steps.txt); those of the same family, precision and kind of card have the most weight.
  */
 #include "plan/parts.h"
 
@@ -19,8 +18,9 @@
 #define LAUNCH_S 0.006
 #define LAUNCH_COMPILED_S 0.002
 
-/* Uncertainty if this exact case was measured; if its family was, in its precision, on a similar
- * card; and otherwise. Rows held out of the model are off by 10 % on average and by at most 30 %. */
+/* Uncertainty if this exact case was measured; if its family was measured in its precision on a
+ * similar card; and otherwise. Rows held out of the model are off by 10 % on average and by at most
+ * 30 %. */
 #define SPREAD_EXACT 0.08
 #define SPREAD_FAMILY 0.30
 #define SPREAD_OTHER 0.40
@@ -40,7 +40,7 @@
 
 typedef enum math_kind { MATH_HALF, MATH_TF32, MATH_FP32 } math_kind;
 
-/* Convolutions in fp32 use TF32 by default, matrices do not. */
+/* Returns the arithmetic used. Convolutions in fp32 use TF32 by default, matrix products do not. */
 static math_kind math_of(const plan_gpu *gpu, const leat__arch *arch, uint32_t precision)
 {
     if (precision != LEAT_PLAN_FP32) return MATH_HALF;
@@ -48,7 +48,7 @@ static math_kind math_of(const plan_gpu *gpu, const leat__arch *arch, uint32_t p
     return convolutions && gpu->tf32_tflops > 0 ? MATH_TF32 : MATH_FP32;
 }
 
-/* Seconds per sample at the card's peaks: arithmetic (forward once, backward twice, two
+/* Returns the seconds per sample at the card's peaks: arithmetic (forward once, backward twice, two
  * operations per multiply-add) plus memory traffic, in sequence. */
 static double ideal_s(const plan_gpu *gpu, math_kind math, const leat_plan_vram *v)
 {
@@ -70,7 +70,7 @@ static uint32_t precision_of(const char *name)
                                            : LEAT_PLAN_BF16_MIXED;
 }
 
-/* A row of the table compared with the request. */
+/* How similar a row of the table is to the request. */
 typedef struct likeness {
     double share; /* rate as a share of the card's peaks, converted to the requested card */
     double weight;
@@ -78,7 +78,7 @@ typedef struct likeness {
     bool family; /* same family and precision, on a similar card */
 } likeness;
 
-/* Share of the peaks that the row's step reaches, without launch time; 0 when unknown. */
+/* Returns the share of the peaks that the row's step reaches, without launch time; 0 when unknown. */
 static double share_of(const plan_step *row, const plan_gpu *gpu, const leat__arch *arch,
                        const leat_plan_facts *f)
 {

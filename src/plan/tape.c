@@ -16,9 +16,9 @@ typedef struct cell {
     uint64_t refs;     /* number of operations that saved it and have not run backward */
     uint32_t last_use; /* index of the last op that touches it in forward */
     bool alive;
-    bool needs_grad;     /* there are parameters before it */
+    bool needs_grad;     /* parameters come before it */
     uint32_t grad;       /* index of its gradient block, LEAT__TAPE_NONE = none yet */
-    uint64_t grad_bytes; /* of the block with this index */
+    uint64_t grad_bytes; /* size of the block with this index */
     uint32_t grad_refs;
 } cell;
 
@@ -120,7 +120,7 @@ static void forward_one(walk *w, uint32_t i)
     w->sum->params += op->weights;
 }
 
-/* Gradient blocks are reference-counted: an addition passes the same block to both sides. */
+/* Drops a reference to a gradient block: an addition passes the same block to both sides. */
 static void grad_drop(walk *w, uint32_t block)
 {
     cell *b = &w->cells[block];
@@ -152,7 +152,7 @@ static void backward_one(walk *w, uint32_t i)
 {
     const leat__tape_op *op = &w->ops[i];
     uint32_t incoming = w->cells[op->out].grad;
-    if (i + 1 == w->op_count) incoming = grad_make(w, op->out); /* the loss */
+    if (i + 1 == w->op_count) incoming = grad_make(w, op->out); /* the gradient of the loss */
     if (incoming == LEAT__TAPE_NONE) {                          /* nothing needs this gradient */
         drop_saved(w, op);
         return;

@@ -48,13 +48,13 @@ typedef struct leat__tape {
     int status;
 } leat__tape;
 
-/* The needs of a step. Bytes for the whole batch, without weights and optimizer state. */
+/* The needs of a step, in bytes for the whole batch, without weights and optimizer state. */
 typedef struct leat__tape_sum {
     uint64_t params;           /* elements */
     uint64_t saved_bytes;      /* kept from forward to backward */
     uint64_t peak_bytes;       /* maximum of live bytes: activations, their gradients,
                                 * weights' gradients */
-    uint64_t peak_grads_bytes; /* gradients of weights in it */
+    uint64_t peak_grads_bytes; /* part of it: gradients of weights */
     double macs;               /* forward, per batch */
     double traffic_bytes;      /* moved to and from memory in forward and backward */
 } leat__tape_sum;
@@ -62,10 +62,10 @@ typedef struct leat__tape_sum {
 void leat__tape_init(leat__tape *t, uint64_t batch, uint32_t size, bool mixed);
 void leat__tape_reset(leat__tape *t);
 
-/* A storage of batch × elements × element_bytes; an op, copied. A storage that no op writes is
- * the batch: it is counted elsewhere and has no gradient, like everything without parameters
- * before it. Failures are stored and reported by leat__tape_run: LEAT_ENOMEM, or LEAT_EOVERFLOW
- * for sizes past 2^63. */
+/* Add a storage of batch × elements × element_bytes, and a copy of an op. A storage that no op writes
+ * is the batch: it is counted elsewhere and has no gradient, like everything without parameters
+ * before it. Failures are stored and reported by leat__tape_run: LEAT_ENOMEM, or LEAT_EOVERFLOW for
+ * sizes past 2^63. */
 uint32_t leat__tape_storage(leat__tape *t, uint64_t elements, uint32_t element_bytes);
 void leat__tape_add(leat__tape *t, const leat__tape_op *op);
 

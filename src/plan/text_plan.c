@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hours, memory and disk of text curation: rates of data/plan/costs.txt, and what the phases of
- * src/curate hold and write for each document. docs/text-scale.md explains the model.
+ * Hours, memory and disk of text curation: rates from data/plan/costs.txt, and what the phases of src/curate
+ * hold and write for each document. docs/text-scale.md explains the model.
  */
 #include "plan/parts.h"
 
@@ -22,10 +22,10 @@
 #define BANDS 14
 #define ROWS 8
 #define DOCUMENTS_MAX (UINT64_C(4294967294))
-/* 32 CPUs do the work of 25. Assumed: only two were measured. */
+/* 32 CPUs do the work of 25. An assumption: only two were measured. */
 #define CPU_SHARE (24.0 / 31)
-/* A further pass makes sketches again: 0.54 to 0.58 of the CPU time of a run with one, measured on
- * 6,701 documents. */
+/* Each further pass makes sketches again: 0.54 to 0.58 of the CPU time of a run with one pass,
+ * measured on 6,701 documents. */
 #define SKETCH_SHARE 0.56
 
 void leat__plan_dedup_needs(leat__plan_dedup *d)
@@ -55,7 +55,7 @@ static void finish(const leat_plan_text_facts *f, leat_plan_text_stage *s)
     s->fits = f->memory_bytes == 0 || s->ram_bytes <= f->memory_bytes;
 }
 
-/* Files are independent: machines share them. */
+/* Plans a filter run. Files are independent, so machines share them. */
 static void plan_filter(const leat_plan_text_facts *f, double cores, leat_plan_text_stage *s)
 {
     const plan_text_cost *cost = cost_of("filter");
@@ -67,8 +67,8 @@ static void plan_filter(const leat_plan_text_facts *f, double cores, leat_plan_t
     finish(f, s);
 }
 
-/* The text is read once for each group of bands and once to write; work files are written once and
- * read twice. */
+/* Plans a deduplication. The text is read once for each group of bands and once to write; work files
+ * are written once and read twice. */
 static void plan_dedup(const leat_plan_text_facts *f, uint64_t documents, double cores,
                        leat_plan_text_stage *s)
 {

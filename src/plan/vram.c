@@ -53,8 +53,8 @@ static int measure(const leat_plan_facts *f, leat_plan_vram *v, leat_error *err)
     v->batch = leat__plan_batch_bytes(f);
     v->workspace = WORKSPACE_BYTES;
     v->context = CONTEXT_BYTES;
-    /* The other possible peak: the optimizer's step, when every gradient exists and fused AdamW
-     * holds one more value per parameter. Highest only for tiny batches. */
+    /* The other possible peak: the optimizer's step, when every gradient exists and fused AdamW holds
+     * one more value per parameter. It is the highest only for tiny batches. */
     uint64_t step = sum.params * stored * (states == 2 ? 2 : 1);
     if (step > v->activations + v->gradients) {
         v->gradients = sum.params * stored;
@@ -78,7 +78,7 @@ int leat__plan_largest_batch(const leat_plan_facts *facts, uint64_t *batch, leat
 {
     leat_plan_facts f = *facts;
     leat_plan_vram v;
-    uint64_t low = 0, high = 1; /* low fits, high is not known to */
+    uint64_t low = 0, high = 1; /* low fits; high is not known to */
     *batch = 0;
     if (f.vram_bytes == 0) return 0;
     while (high <= LEAT_PLAN_BATCH_MOST) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What-if rows: the effect of one change to dataset, machine or options. A row is the plan that is made with
- * the change, by the function that makes every plan, so that its rate is what `leat plan` says then. Its name
- * is what a user types: options of `leat plan`, or another command and its options; a description where there
- * is no such option. Text in brackets is a remark.
+ * What-if rows: the effect of one change to dataset, machine or options. A row is a plan made with the
+ * change, by the function that makes every plan, so that `leat plan` reports the same rate after the change.
+ * Its name is what a user types: options of `leat plan`, or another command and its options; a description if
+ * there is no such option. Text in brackets is a remark.
  */
 #include "plan/parts.h"
 
@@ -12,29 +12,29 @@
 
 #include "base/num.h"
 
-/* Gains below this are within the error of the figures: not worth a row. */
+/* Smaller gains are within the error of the figures and get no row. */
 #define LEAST_GAIN 1.05
 
 typedef struct rows {
     leat_plan *plan;
     const leat_plan_facts *given;
-    leat__plan_overlap overlap; /* as the plan has it: changed facts have no calibration */
+    leat__plan_overlap overlap; /* that of the plan: changed facts have no calibration */
 } rows;
 
-/* Appends to the list of changes that bring nothing. */
+/* Appends to the list of changes without a gain. */
 static void add_no_gain(leat_plan *plan, const char *change)
 {
     size_t used = strlen(plan->no_gain);
     snprintf(plan->no_gain + used, sizeof plan->no_gain - used, "%s%s", used > 0 ? "; " : "", change);
 }
 
-/* One row: the plan with changed facts. A plan that does not fit has no row. */
+/* Adds one row: the plan with changed facts. A plan that does not fit gets no row. */
 static void what_if(const rows *r, const char *change, const leat_plan_facts *f)
 {
     leat_plan *plan = r->plan;
     leat_plan then = {.facts = *f};
     double now = plan->speed.rate.mid;
-    if (f->element_bytes == plan->facts.element_bytes) then.vram = plan->vram; /* only that changes a step */
+    if (f->element_bytes == plan->facts.element_bytes) then.vram = plan->vram; /* unchanged step */
     if (plan->what_if_count == LEAT_PLAN_WHAT_IFS || now <= 0) return;
     if (leat__plan_judge_as(&then, &r->overlap, NULL) != 0 || then.speed.rate.mid <= 0) return;
     if (then.speed.rate.mid < LEAST_GAIN * now || then.fits == 0) {
@@ -56,8 +56,8 @@ static leat_plan_range scaled(leat_plan_range r, double factor)
     return (leat_plan_range){r.low * factor, r.mid * factor, r.high * factor};
 }
 
-/* A measured cost is valid only for the images as stored now; others are scaled by the ratio of
- * the table's costs. */
+/* Scales a measured cost, which is valid only for the images as stored now, by the ratio of the
+ * table's costs. */
 static void reprice(leat_plan_facts *f, const leat_plan_facts *before)
 {
     double factor = leat__plan_table_us(f) / leat__plan_table_us(before);
@@ -80,12 +80,12 @@ static void store_as(const rows *r, const char *change, uint32_t images, double 
     set_bytes(&f, (double)leat__plan_stored_bytes(&f, images, mix));
     f.images = images;
     f.mix_raw = mix;
-    f.work = 0; /* it was of the images as stored now */
+    f.work = 0; /* valid only for the images as stored now */
     reprice(&f, r->given);
     what_if(r, change, &f);
 }
 
-/* leat pack stores smaller images at this quality, too. */
+/* Returns the share of bytes at lower quality; leat pack stores smaller images at this quality, too. */
 static double quality_share(const leat_plan_facts *f)
 {
     return f->quality_share > 0 ? f->quality_share : leat__plan_quality_share(PLAN_LESS_QUALITY);
@@ -130,8 +130,8 @@ static void what_if_stored(const rows *r)
 
 /* ---- Loader, storage, CPUs ---- */
 
-/* Costs of worker processes say nothing about leat's threads. The pixels stay as they are: leat's default
- * type is another one. */
+/* Adds leat's loader. Costs of worker processes say nothing about leat's threads. The type of pixels
+ * is kept, although leat's default is another. */
 static void what_if_leat(const rows *r)
 {
     static const char *const dtypes[] = {[1] = "u8", [2] = "f16", [4] = "f32"};
@@ -155,7 +155,7 @@ static void what_if_storage(const rows *r, const char *change, const char *stora
     what_if(r, change, &f);
 }
 
-/* The most workers, up to those that the cores have work for, that still fit host memory. */
+/* Returns the most workers, up to those that the cores have work for, that still fit host memory. */
 static uint32_t more_workers(const rows *r)
 {
     leat_plan_facts f = *r->given;
@@ -171,7 +171,8 @@ static uint32_t more_workers(const rows *r)
     return low;
 }
 
-/* Workers of a given number use no more cores: more of them do, where cores are idle. */
+/* Adds rows for CPUs and workers. A given number of workers does not use more cores; more workers do,
+ * if cores are idle. */
 static void what_if_cpus(const rows *r)
 {
     const leat_plan_facts *base = r->given;
@@ -189,7 +190,7 @@ static void what_if_cpus(const rows *r)
     }
     f.cpus *= 2;
     if (fixed && !idle) f.workers *= 2;
-    if (base->cpu[0] != '\0') /* the flag --cpus means a machine of another CPU model */
+    if (base->cpu[0] != '\0') /* --cpus would mean a machine of another CPU model */
         snprintf(change, sizeof change, "twice the cores%s%s", fixed && !idle ? " and " : "",
                  fixed && !idle ? name : "");
     else if (fixed && !idle)
@@ -198,7 +199,8 @@ static void what_if_cpus(const rows *r)
     what_if(r, change, &f);
 }
 
-/* The first epoch still reads from the bucket. The page cache holds nothing of it. */
+/* Adds a disk cache for a bucket: the first epoch still reads from the bucket, whose objects are not
+ * in the page cache. */
 static void what_if_bucket(const rows *r)
 {
     leat_plan_facts f = *r->given;
