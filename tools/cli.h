@@ -322,8 +322,8 @@ void cli_progress_at(cli_progress *p, uint64_t done, uint64_t bytes, uint64_t sk
  * known yet. For texts, `done` is in bytes. Return non-zero when the user interrupted. */
 int cli_progress_on(void *bar, uint64_t done, uint64_t total, uint64_t bytes, uint64_t skipped);
 int cli_progress_on_text(void *bar, uint64_t done, uint64_t total, uint64_t documents, uint64_t dropped);
-/* Sets the fields that option structs of runs over a pack share, from the options of the same names
- * and the bar that shows the progress. */
+/* Sets the fields that all option structs of runs over a pack share. They come from the options of
+ * the same names and the progress bar. */
 #define CLI_FILL_RUN(o, c, bar)                                                                              \
     do {                                                                                                     \
         (o)->output = cli_str(c, "output");                                                                  \

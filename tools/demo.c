@@ -274,8 +274,8 @@ static void drop_words(step_words *s)
     leat__buf_reset(&s->line);
 }
 
-/* Starts a command in a separate process group, so that a signal sent to the whole group of the
- * terminal reaches it only once, through cli_child. SIGTTOU is blocked so that it may still write to the
+/* Starts a command in a separate process group. A signal sent to the whole group of the terminal then
+ * reaches it only once, through cli_child. SIGTTOU is blocked so that it may still write to the
  * terminal. */
 static int start(pid_t *child, const char *program, char **argv)
 {

@@ -25,7 +25,7 @@
 #define STOP_NS (LEAT_NS_PER_S * 7 / 10)      /* time to end in order after a signal */
 #define LOOK_NS (LEAT_NS_PER_S / 20)
 #define LEAST_BYTES (UINT64_C(256) << 10) /* least bytes for a storage rate */
-#define PART_SPREAD 0.5                   /* of that rate, which includes other reads */
+#define PART_SPREAD 0.5                   /* spread of that rate, which includes other reads */
 #define CONNECTIONS 64.0                  /* connections of the loader to a bucket */
 #define RECEIVED_NS 1000000u              /* least receiving time: a shorter one gives no rate */
 #define CODE_DATA (UINT64_C(1) << 20)

@@ -35,7 +35,7 @@ static uint8_t *padded(const void *data, size_t size, leat_error *err)
 /* The position in the stored image of pixel (0, 0) of the turned image, and the distances of one step
  * down and one step right. */
 typedef struct walk {
-    uint32_t height, width; /* of the turned image */
+    uint32_t height, width; /* size of the turned image */
     ptrdiff_t first, down, right;
 } walk;
 

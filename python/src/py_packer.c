@@ -30,7 +30,7 @@ typedef struct py_packer {
     leat_field *fields; /* names are owned */
 } py_packer;
 
-#define SIDE_MAX 1000000 /* as for files */
+#define SIDE_MAX 1000000 /* the same limit as for files */
 
 /* Raises leat.ArgumentError and returns -1. */
 static int wrong(const char *format, ...)

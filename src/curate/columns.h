@@ -19,8 +19,8 @@ typedef struct leat__columns {
     bool whole;                          /* only scores were named: they are added to the unchanged line */
     const char *name[LEAT__COLUMNS_MAX]; /* key in the output */
     int score[LEAT__COLUMNS_MAX];        /* -1 = a key of the input, LEAT__COLUMN_LABEL */
-    int field[LEAT__COLUMNS_MAX];        /* of leat__record_fields: TEXT, ID, or an index; of a score in
-                                          * a whole line: the key that it replaces */
+    int field[LEAT__COLUMNS_MAX]; /* TEXT, ID, or an index in leat__record_fields; for a score in a whole
+                                     line: the key that it replaces */
     leat__jsonl_field wanted[LEAT__COLUMNS_MAX]; /* for leat__line_names */
     unsigned wanted_count;
     atomic_bool found[LEAT__COLUMNS_MAX]; /* a document has this key */

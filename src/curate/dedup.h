@@ -112,7 +112,7 @@ typedef struct leat__dedup {
     /* Used by GROUP and RESOLVE. */
     leat__file *sketch_file;
     uint8_t *sketches;      /* all sketches, when they fit in memory */
-    uint32_t *order, *rank; /* of the documents, if documents other than the first are kept */
+    uint32_t *order, *rank; /* line by rank, rank by line; if documents other than the first are kept */
     /* A run in parts (part_files.h); NULL = the whole run. */
     const leat__part *part;
     uint64_t base, end;            /* WRITE: first number of the part's documents, and their end */

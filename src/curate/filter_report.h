@@ -20,7 +20,7 @@
 #define LEAT__LOOK_MAX 100
 
 typedef struct leat__example {
-    double order; /* those with the smallest values are kept; ties: the first documents */
+    double order; /* examples with the smallest values are kept; ties: the first documents */
     uint64_t document;
     double score; /* its score under the rule that it is an example of */
     bool kept;

@@ -254,8 +254,7 @@ static int load_part(leat__dedup_blocks *b, uint32_t number, leat_error *err)
 
 /* ---- blocks ---- */
 
-#define PART_BYTES (LEAT__DEDUP_ENTRY_BYTES + 8 + LEAT__COARSE_BYTES + 8) /* bytes per descriptor of a part  \
-                                                                           */
+#define PART_BYTES (LEAT__DEDUP_ENTRY_BYTES + 8 + LEAT__COARSE_BYTES + 8) /* bytes per descriptor */
 #define HEAP_BYTES (LEAT__DEDUP_ROOM * sizeof(leat__near) + sizeof(leat__near_heap))
 
 static uint64_t block_bytes(const leat__dedup_blocks *b)

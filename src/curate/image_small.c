@@ -26,7 +26,7 @@ struct leat__image_looker {
     const leat__energy_dsp *energy;
     leat__decode_limits limits;
     leat__image_small small;
-    leat__tile_header header; /* of a tiled image */
+    leat__tile_header header; /* header of a tiled image */
     bool begun;               /* `small` has rows of the next image, */
     bool prepared;            /* and all of them: only info is missing */
     leat__ycc_part part[3];   /* how to shrink each component */

@@ -36,10 +36,10 @@ typedef struct leat__image_small {
     /* Ordinary JPEGs and tiles: */
     bool coefficients;
     uint64_t energy[64]; /* sums of squares of the quantised luma coefficients */
-    uint64_t blocks;     /* of luma */
+    uint64_t blocks;     /* number of luma blocks */
     /* All other images: */
-    double sum, squares;           /* of luma - 128 */
-    double edge_sum, edge_squares; /* of its Laplacian */
+    double sum, squares;           /* sums over luma - 128 */
+    double edge_sum, edge_squares; /* sums over its Laplacian */
     uint64_t edges;                /* pixels with a Laplacian */
 } leat__image_small;
 

@@ -22,8 +22,7 @@
 #define REPORT_MAX (16u << 20)
 #define TRIES 8 /* attempts to take a lock while its holder removes it */
 #define OURS                                                                                                 \
-    "files of leat\n" /* follows the process id in the lock: the run is writing, or was when it was killed   \
-                       */
+    "files of leat\n" /* in the lock, after the process: the run writes, or wrote when it was killed */
 
 /* ---- the lock ---- */
 

@@ -17,7 +17,7 @@
 typedef struct leat__saved {
     char *path;
     leat__hash128 key;
-    uint64_t last, cost; /* of saving, in ns: time of the last, and its duration */
+    uint64_t last, cost; /* in ns: time of the last save, and its duration */
 } leat__saved;
 
 typedef struct leat__saved_part {

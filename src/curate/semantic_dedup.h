@@ -33,7 +33,7 @@ typedef struct leat__semantic {
     uint32_t *cluster;
     float *distance;   /* squared, to the centre */
     float *similarity; /* to the most similar earlier row of its cluster; -1: it is the first */
-    uint32_t *of;      /* that row, or LEAT__SEMANTIC_NONE */
+    uint32_t *of;      /* the most similar earlier row, or LEAT__SEMANTIC_NONE */
     leat__kmeans k;
     double *sum;       /* per centre: sum of its rows */
     uint32_t *members; /* per centre: number of rows */

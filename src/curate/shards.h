@@ -27,7 +27,7 @@ typedef struct leat__shard_edge {
 } leat__shard_edge;
 
 typedef struct leat__shards {
-    leat__buf path; /* of the current or last file */
+    leat__buf path; /* path of the current or last file */
     char *folder, *name;
     leat__compress compress;
     bool single; /* one file, NAME.jsonl */
@@ -37,11 +37,11 @@ typedef struct leat__shards {
     uint32_t count;  /* files started */
     uint64_t bytes;  /* written to all files */
     bool committed;
-    const char *token; /* of a part: single file with this token in its temporary name */
-    leat__buf frames;  /* of a part: length of each compressed piece (8 bytes) */
+    const char *token; /* for a part: its single file has this token in its temporary name */
+    leat__buf frames;  /* for a part: length of each compressed piece (8 bytes) */
     bool placed;       /* a part of known length, in files that other parts also write */
     leat__place begin, end;
-    leat__buf edges, edge_data; /* of a placed part: leat__shard_edge entries, and their bytes */
+    leat__buf edges, edge_data; /* for a placed part: leat__shard_edge entries, and their bytes */
 } leat__shards;
 
 /* Opens the output. shard_bytes 0: one file, NAME.jsonl. */

@@ -26,7 +26,7 @@
 typedef struct leat__text_chunk {
     uint32_t file;
     uint64_t line;     /* number of the first line, from 1 */
-    uint64_t offset;   /* of the first byte in the decompressed file */
+    uint64_t offset;   /* offset of the first byte in the decompressed file */
     uint64_t document; /* number of lines before it in all files */
     uint64_t lines;
     uint64_t longest;              /* bytes of the longest line within the limit */
@@ -89,11 +89,11 @@ typedef struct leat__text_files {
     uint64_t max_line;
     uint64_t room_line;  /* longest line that fits the memory, 0 = any; does not change chunks that fit */
     uint64_t pause;      /* a chunk that would be larger stays partial; 0 = no limit */
-    uint64_t bytes_read; /* of files read to their end */
+    uint64_t bytes_read; /* size of the files read to their end */
     /* Checksums of each file, to compare passes; NULL = none. They have 63 bits, as JSON numbers are
      * signed. */
-    uint64_t *sum;     /* of the data taken in this pass */
-    uint64_t *first;   /* of the data of the first pass */
+    uint64_t *sum;     /* checksum of the data taken in this pass */
+    uint64_t *first;   /* checksum of the data of the first pass */
     uint64_t *stamp;   /* from inode, size and times before the first pass; 0 = changed too recently */
     bool *trusted;     /* in this pass: the stamp is unchanged, no checksum is needed */
     bool again;        /* a later pass, which must read the same data */

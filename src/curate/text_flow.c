@@ -26,11 +26,11 @@
 /* Upper bounds for the memory of the tasks of a flow. */
 typedef struct bounds {
     uint64_t line;     /* bytes of the longest line */
-    uint64_t chunk;    /* of a chunk of lines */
+    uint64_t chunk;    /* bytes of a chunk of lines */
     uint64_t need;     /* extra bytes while it is processed */
-    uint64_t out;      /* of a chunk with its results */
-    uint64_t per_line; /* of the results of a line */
-    uint64_t least;    /* of the whole flow, with one task at a time */
+    uint64_t out;      /* bytes of a chunk with its results */
+    uint64_t per_line; /* bytes of the results of a line */
+    uint64_t least;    /* bytes of the whole flow, with one task at a time */
 } bounds;
 
 /* Chunks are reused: allocating a block for each would cost a page fault per 4 KiB, a third of a

@@ -16,11 +16,11 @@
 /* Sums over passes. */
 typedef struct leat__text_meter {
     uint64_t elapsed_ns, read_ns, take_ns, blocked_ns;
-    uint64_t work_ns; /* of all workers, divided by their number */
+    uint64_t work_ns; /* sum over all workers, divided by their number */
 } leat__text_meter;
 
 typedef struct leat__text_pass {
-    const char *name; /* of the stage, for meters */
+    const char *name; /* name of the stage, for meters */
     void *cookie;
     /* Called per worker; `ram` is the memory that one keeps. */
     int (*setup)(void *cookie, void **worker, leat_error *err);

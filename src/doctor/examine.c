@@ -43,8 +43,7 @@
 #define TRY_MOST 3u        /* number of remedies tried, the largest gains first; then all flags together */
 #define TRY_SHARE 0.3      /* share of all available time kept free for them */
 #define TRY_LEAST 0.8      /* seconds that must be left to start one */
-#define COLD 0.1 /* share of the pack in memory below which it is dropped from the cache before each trial   \
-                  */
+#define COLD 0.1           /* packs with a smaller share in memory are dropped from it before each trial */
 #define WARM 0.9
 #define WARM_BATCHES 4096u
 #define IDLE_CPUS 0.3
@@ -59,7 +58,7 @@
 typedef struct exam {
     const char *path;
     leat_loader_opts loader;
-    leat_log log; /* of the run with the trainer; other trials, with changed options, do not log */
+    leat_log log; /* log of the run with the trainer; other trials, with changed options, do not log */
     leat_doctor_examine_opts opts;
     double seconds;
     uint64_t *ids;
@@ -397,8 +396,8 @@ static bool waits_for_reads(const leat_doctor_facts *f)
            f->cpu_used < IDLE_CPUS * f->cpus && or_else(f->decode_ready, 1) < IDLE_CPUS;
 }
 
-/* Runs with ample memory and no waiting: shows the gain of a larger budget and, if the run itself
- * was starved, the cost of a sample when workers are busy and not woken for each one. */
+/* Runs with ample memory and no waiting, to show the gain of a larger budget. If the run itself was
+ * starved, it also gives the cost of a sample when workers are busy and not woken for each one. */
 static int try_spacious(exam *e, trial *t, leat_error *err)
 {
     leat_loader_opts with = e->loader;

@@ -19,8 +19,7 @@ const leat__fact_row leat__fact_rows[] = {LEAT_DOCTOR_FACT_MAP(FACT_ROW)};
 const size_t leat__fact_row_count = LEAT_COUNT(leat__fact_rows);
 
 #define SIDE_BY_SIDE 0.1 /* share of the device's time that batches must overlap to count as concurrent */
-#define DISPROVED 1.1 /* a whole run this many times faster than one part alone disproves that part's rate   \
-                       */
+#define DISPROVED 1.1    /* a run this many times faster than a part alone disproves the part's rate */
 
 /* Facts that are shares: a value above 1 is a measurement error. */
 static const char *const shares[] = {

@@ -24,7 +24,7 @@
     1.5                /* when the next rate is this far above the smallest, there is no                     \
                         * doubt */
 #define EXPLAINS 0.6   /* a part that reached less than this share of its rate is not the cause */
-#define SATURATED 0.85 /* of the usable CPUs */
+#define SATURATED 0.85 /* share of the usable CPUs */
 #define IDLE 0.6
 #define STANDING_IN_LINE 0.2
 #define THROTTLED 0.1
@@ -40,10 +40,9 @@
 #define MORE_HELP 1.1       /* more workers help if they raise the rate by this factor */
 #define FEW_READS 4         /* reads in flight; more of them delay each other on any disk */
 #define MORE_BRING_MORE 3.0 /* eight times as many requests in flight must bring this many times as much */
-#define LATE_MS 100.0  /* of a small answer; so late that there may have been no time to request large ones  \
-                        */
-#define LESS_OFTEN 0.5 /* large answers are rare if they come less often than this share of small ones */
-#define REFUSED 0.02   /* share of the requests */
+#define LATE_MS 100.0       /* small answers later than this may have left no time for large ones */
+#define LESS_OFTEN 0.5      /* large answers are rare if they come less often than this share of small ones */
+#define REFUSED 0.02        /* share of the requests */
 #define AT_STORAGE_RATE 0.8 /* share of the storage's rate above which more memory brings next to nothing */
 #define NO_GAIN 1.1         /* ample memory must raise the rate by this factor to count */
 #define SLACK 1.2           /* factor by which the loader must be faster than the trainer needs */

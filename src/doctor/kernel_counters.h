@@ -10,9 +10,9 @@
 
 typedef struct leat__kernel_counters {
     uint64_t wall_ns;
-    uint64_t cpu_ns;       /* of the process */
+    uint64_t cpu_ns;       /* CPU time of the process */
     uint64_t wait_ns;      /* time its threads were runnable but not running; 0 = unknown */
-    uint64_t host_busy_ns; /* of the CPUs this process may use; 0 = unknown */
+    uint64_t host_busy_ns; /* busy time of the CPUs this process may use; 0 = unknown */
     uint64_t faults;       /* major page faults */
     uint64_t periods, throttled;
 } leat__kernel_counters;

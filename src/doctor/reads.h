@@ -24,9 +24,9 @@ int leat__reads_forget(const char *path, leat_error *err) LEAT_MUST_CHECK;
 int leat__reads_samples(const char *path, const uint64_t *samples, uint64_t *count, double seconds,
                         const leat__time_limit *limit, leat_error *err) LEAT_MUST_CHECK;
 
-/* Measures a remote pack with few requests: the time of one small request, and the bytes per second
- * of `parts` ranges of 1 MiB, 16 in flight, or as many as a second allows. The rate is given for all,
- * and for the first half, which a late connection does not delay. */
+/* Measures a remote pack with few requests: the time of one small request, and the rate of `parts`
+ * ranges of 1 MiB. 16 are in flight, and reading ends after a second. The rate is given for all, and
+ * for the first half, which a late connection does not delay. */
 int leat__reads_link(const char *path, uint32_t parts, double *latency_s, double *all_per_s,
                      double *half_per_s, leat_error *err) LEAT_MUST_CHECK;
 

@@ -384,8 +384,8 @@ static void flow_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
     f->bad = share(t->bad, t->samples);
 }
 
-/* Estimates the CPUs used by workers of other loaders from their time, less their share of waiting
- * for a CPU, which is assumed equal to this loader's. */
+/* Estimates the CPUs used by workers of other loaders from their time. Their share of waiting for a
+ * CPU is assumed equal to this loader's, and subtracted. */
 static void sibling_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
 {
     double wall = (double)(leat__clock_ns() - w->begin_ns);

@@ -14,8 +14,8 @@
 
 /* A zeroed struct is empty. */
 typedef struct leat__pack_tables {
-    leat__tile_tables *own;   /* of the new pack; NULL without tiles */
-    leat__tile_tables **from; /* of the source packs, by origin; NULL for those without tiles */
+    leat__tile_tables *own;   /* tables of the new pack; NULL without tiles */
+    leat__tile_tables **from; /* tables of the source packs, by origin; NULL for those without tiles */
     uint32_t from_count;
 } leat__pack_tables;
 

@@ -40,7 +40,7 @@ typedef struct leat__record {
     uint32_t path_field;  /* the field that gets the file's bytes */
     uint64_t size_hint;   /* bytes still to be read */
     uint64_t bytes_in;
-    leat__stamp stamp;    /* of the file at `path`, taken just before reading */
+    leat__stamp stamp;    /* stamp of the file at `path`, taken just before reading */
     uint64_t place;       /* position in its source: a line, or an offset in an archive */
     leat__item *items;    /* one per field */
     bool loaded;          /* its bytes are in run->in */

@@ -246,7 +246,7 @@ static int add_stages(training *t, leat_error *err)
     leat_stage_init(&learn);
     learn.kind = LEAT_STAGE_MAP;
     learn.name = "learn";
-    /* as for the packing that follows, so that a budget too small for it is refused now */
+    /* the same scratch memory as for packing, so that a budget too small for it is refused now */
     learn.scratch = leat__pack_memory_scratch(&t->allowance, LEAT__ENCODE_SCRATCH(t->pack_plan),
                                               LEAT__ENCODE_IN, LEAT__ENCODE_OUT);
     learn.bytes_out = LEAT__ENCODE_OUT;

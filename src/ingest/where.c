@@ -480,8 +480,8 @@ static bool is_in(const tested *t, const node *n)
     return false;
 }
 
-/* Evaluates a node. A chain of `and` or `or` leans to the left and is as deep as it is long, so it
- * iterates on that side instead of recursing. */
+/* Evaluates a node. A chain of `and` or `or` leans to the left and is as deep as it is long: iterate
+ * on that side instead of recursing. */
 static bool test(const tested *t, uint32_t number)
 {
     const node *n = &t->w->nodes[number];

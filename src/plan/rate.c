@@ -286,8 +286,8 @@ leat__plan_overlap leat__plan_overlap_of(const leat_plan_facts *f)
     return o;
 }
 
-/* Returns the loader's rate when the share `read` of its samples is not in memory, storage delivers
- * `io` per second, and the CPUs, with `us` per sample, `cpu`. */
+/* Returns the loader's rate. `read`: share of its samples not in memory; `io`: samples per second
+ * from storage; `cpu`: samples per second of the CPUs, at `us` per sample. */
 static double loader_rate(const leat_plan_facts *f, const leat__plan_overlap *o, double io, double cpu,
                           double us, double read)
 {

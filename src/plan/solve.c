@@ -14,8 +14,7 @@
 #include "base/str.h"
 
 #define TRIES 128 /* values tried in one round of largest() */
-#define FARTHER 4 /* multiple of the bisection's result: beyond it memory has grown by more than it varies   \
-                   */
+#define FARTHER 4 /* times the bisection's result: beyond it memory grew by more than it varies */
 #define RAM_MOST (UINT64_C(1) << 56)
 #define GPUS_MOST 4096
 

@@ -18,7 +18,7 @@
 typedef struct rows {
     leat_plan *plan;
     const leat_plan_facts *given;
-    leat__plan_overlap overlap; /* that of the plan: changed facts have no calibration */
+    leat__plan_overlap overlap; /* overlap of the plan: changed facts have no calibration */
 } rows;
 
 /* Appends to the list of changes without a gain. */
