@@ -32,7 +32,7 @@ struct leat__image_looker {
     leat__ycc_part part[3];   /* how to shrink each component */
     leat__idct_small_dsp idct;
     uint8_t *strip; /* pixel rows of a row of blocks */
-    uint8_t *last;  /* per block: last coefficient; set to allow all 64 */
+    uint8_t *last;  /* index of the last coefficient per block: always 63 */
     size_t strip_stride;
     /* For images decoded to pixels: */
     uint32_t factor;    /* pixels per sample in each direction */

@@ -52,7 +52,7 @@
 #define WATCH_MS 100u
 #define FRAMES_MAX 2048u /* frames of a trial */
 #define READING_LEAST 3u /* frames needed for a rate of reads */
-#define FROM_FILE 0.8    /* share of a sample's bytes from which on all samples count as read */
+#define FROM_FILE 0.8    /* least share of a sample's bytes when all samples were read */
 #define BURST 1.3 /* a rate this many times above that of the bytes comes from batches that were ready */
 
 typedef struct exam {

@@ -43,10 +43,10 @@
 #define LATE_MS 100.0       /* small answers later than this may have left no time for large ones */
 #define LESS_OFTEN 0.5      /* large answers are rare if they come less often than this share of small ones */
 #define REFUSED 0.02        /* share of the requests */
-#define AT_STORAGE_RATE 0.8 /* share of the storage's rate above which more memory brings next to nothing */
+#define AT_STORAGE_RATE 0.8 /* above this share of the storage's rate, more memory brings little */
 #define NO_GAIN 1.1         /* ample memory must raise the rate by this factor to count */
 #define SLACK 1.2           /* factor by which the loader must be faster than the trainer needs */
-#define BUSY_READS 0.5      /* mean reads in flight from which on storage was really at work */
+#define BUSY_READS 0.5      /* least mean reads in flight when storage is at work */
 #define BUSY_PART 0.25      /* least share of the reads that may be in flight */
 #define MEMORY_READ_MS 0.1  /* faster reads come from memory */
 #define STORAGE_READ_MS 5.0 /* slower reads come from storage, even if only a few are in flight */

@@ -33,7 +33,7 @@
 #define CACHE_TIMES 3
 #define CACHE_BYTES (32.0 * 1048576) /* assumed when the machine does not report it */
 #define BYTES_MAX (128.0 * 1048576)
-#define COPY_SHOWS (256.0 * 1024) /* size of a sample from which on its cost is mostly copying */
+#define COPY_SHOWS (256.0 * 1024) /* the cost of larger samples is mostly copying */
 #define COPY_TIMES 3              /* factor on the cache size: memory speed varies by location */
 #define READ_BYTES 524288u
 #define SAMPLES_MAX 8192.0

@@ -14,7 +14,7 @@
 #include "base/thread.h"
 #include "io/dir.h"
 
-#define LEAT__RECORDS_MOST 16            /* records per run */
+#define LEAT__RECORDS_MOST 16            /* most records per run */
 #define LEAT__RECORDS_BYTES (512u << 10) /* a run is full when its input reaches this size */
 #define LEAT__RECORDS_NOWHERE SIZE_MAX
 

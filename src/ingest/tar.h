@@ -33,7 +33,7 @@ void leat__tar_reset(leat__tar *t);
 /* Reads the next member and skips the unread rest of the previous one. *end is true after the last.
  * LEAT_EDATA: damaged or truncated (err->offset in the archive); LEAT_EFORMAT: sparse. */
 int leat__tar_next(leat__tar *t, leat__tar_member *member, bool *end, leat_error *err) LEAT_MUST_CHECK;
-/* Reads the next `len` bytes of the member; `len` must not exceed what is left. */
+/* Reads the next `len` bytes of the member, at most those not yet read. */
 int leat__tar_read(leat__tar *t, void *buf, size_t len, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

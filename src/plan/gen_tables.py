@@ -6,7 +6,7 @@ per table, and its source as a string.
     gen_tables.py OUT.h IN.txt...
 
 A table is a line `source: …`, a line `table: name`, a header of `column:type` cells (s text,
-u whole number, f real number) and rows, cells divided by '|'. '#' starts a comment line.
+u whole number, f real number) and rows, with cells separated by '|'. '#' starts a comment line.
 """
 import json
 import sys

@@ -25,7 +25,7 @@
  * 256 would take 94.8 % of an RTX 3090; published runs had to go down to 192. */
 #define PLAN_SAFE_VRAM 0.92
 
-/* Share of a pack in the page cache from which on all of it counts as cached. */
+/* Least share of a pack in the page cache that counts as all of it. */
 #define PLAN_CACHED 0.95
 /* Values of facts.cache and facts.order. */
 #define PLAN_CACHE_PROCESS (1u + LEAT_CACHE_PROCESS)

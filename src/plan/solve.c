@@ -46,8 +46,8 @@ static bool safe(const leat_plan_facts *f)
     return judge(f, &plan) && is_safe(&plan);
 }
 
-/* True when host memory is safe; for batches that are safe on the GPU. Rates matter only when they
- * determine the number of threads. */
+/* True when host memory is safe. Use it for batches that are safe on the GPU. Rates matter only when
+ * they determine the number of threads. */
 static bool ram_safe(const leat_plan_facts *f)
 {
     leat_plan plan = {.facts = *f};
