@@ -9,10 +9,10 @@
  *     leat_doctor_judge(&facts, &d, sizeof d, &err);
  *     puts(d.sentence);    "CPU-bound: decode takes 81 % of worker time; the trainer waits 46 % …"
  *
- * Facts go in, a diagnosis comes out: a pure function, from any thread. Facts come from the
- * meters of a running loader, from measurements on a pack (leat_doctor_examine), from JSON, or
- * from any other loader's own clocks. An unknown fact makes the diagnosis incomplete; it never
- * counts as fine.
+ * leat_doctor_judge is a pure function from facts to a diagnosis; any thread may call it. Facts come from the
+ * meters of a running loader, from measurements on a pack (leat_doctor_examine), from JSON, or from the
+ * timings of any other loader. An unknown fact makes the diagnosis incomplete; it is never assumed to be
+ * fine.
  */
 #ifndef LEAT_DOCTOR_H
 #define LEAT_DOCTOR_H
@@ -27,8 +27,8 @@
 extern "C" {
 #endif
 
-/* Everything the doctor knows. X(name, meaning). All are doubles; negative = not known. Shares
- * are 0 to 1. The names are the keys of the JSON form. */
+/* All facts of the doctor: X(name, meaning). All are doubles; negative = not known. Shares are 0 to 1. The
+ * names are also the keys in JSON. */
 #define LEAT_DOCTOR_FACT_MAP(X)                                                                              \
     /* the trainer's thread; the first step is left out */                                                   \
     X(steps, "steps measured")                                                                               \
@@ -145,32 +145,30 @@ extern "C" {
 
 #define LEAT_DOCTOR_OPTIONS 8
 
-/* Another way to store or deliver the same data, measured on a part of it. */
+/* An alternative way to store or deliver the data, measured on a part of it. */
 typedef struct leat_doctor_option {
     char action[128];    /* "leat pack --images tiled": what to do */
-    char set[64];        /* load flags that do it, "dtype=u8"; "" when it is not about loading */
-    double cpu_all;      /* samples/s of decode and augment then; negative = unchanged */
-    double sample_bytes; /* as stored then; negative = unchanged */
-    double out_bytes;    /* as delivered then; negative = unchanged */
-    double whole;        /* 1 = cpu_all is scaled by the cost of the whole loader, including
-                          * delivery */
+    char set[64];        /* load flags that apply it, "dtype=u8"; "" when flags cannot */
+    double cpu_all;      /* samples/s of decode and augment with it; negative = unchanged */
+    double sample_bytes; /* as stored with it; negative = unchanged */
+    double out_bytes;    /* as delivered with it; negative = unchanged */
+    double whole;        /* 1 = cpu_all is scaled by the cost of the whole loader, with delivery */
 } leat_doctor_option;
 
 #define LEAT_DOCTOR_TRIALS 6
 
-/* Load flags that were tried: the loader ran briefly with them, alternating with runs without
- * them. */
+/* A trial of load flags: the loader ran briefly with and without them, in turn. */
 typedef struct leat_doctor_trial {
     char set[96]; /* "order=quasi_random", as in a remedy */
     double rate;  /* samples/s */
-    double gain;  /* as a factor of the run without them */
+    double gain;  /* rate divided by that of the runs without them */
 } leat_doctor_trial;
 
 #define LEAT_DOCTOR_DECISIONS 16
 
-/* A change that the loader's controller made, and why. */
+/* A change made by the loader's controller, with its reason. */
 typedef struct leat_doctor_decision {
-    double at_s;   /* since the loader was watched */
+    double at_s;   /* since the watch was opened */
     char knob[16]; /* "threads", "io_depth" (in reads), "prefetch" (in batches) */
     uint32_t from, to;
     char reason[112];
@@ -183,32 +181,32 @@ typedef struct leat_doctor_facts {
     LEAT_DOCTOR_FACT_MAP(LEAT_DOCTOR_FACT_FIELD)
 #undef LEAT_DOCTOR_FACT_FIELD
     leat_doctor_option options[LEAT_DOCTOR_OPTIONS];
-    uint32_t decision_count; /* the last ones, oldest first */
-    uint32_t decisions_made; /* in all */
+    uint32_t decision_count; /* entries of `decisions`: the last ones, oldest first */
+    uint32_t decisions_made; /* all decisions, also those no longer in the list */
     leat_doctor_decision decisions[LEAT_DOCTOR_DECISIONS];
     uint32_t trial_count;
     leat_doctor_trial trials[LEAT_DOCTOR_TRIALS];
 } leat_doctor_facts;
 
-/* All unknown. */
+/* Sets all facts to unknown. */
 LEAT_API void leat_doctor_facts_init(leat_doctor_facts *facts);
 
-/* Parses facts from a JSON object (keys as above; others are ignored; null = not known), as
- * written into a run file. LEAT_EDATA: malformed, LEAT_EINVAL: an impossible value. */
+/* Parses facts from a JSON object, as in a run file. Unknown keys are ignored; null = not known. LEAT_EDATA:
+ * malformed JSON; LEAT_EINVAL: an impossible value. */
 LEAT_API int leat_doctor_facts_parse(leat_doctor_facts *facts, const char *json, size_t len,
                                      leat_error *err) LEAT_MUST_CHECK;
 
 /* ---- The diagnosis ---------------------------------------------------------------------- */
 
 typedef enum leat_doctor_limit {
-    LEAT_LIMIT_NONE = 0, /* no verdict is possible */
+    LEAT_LIMIT_NONE = 0, /* the bottleneck is not known */
     LEAT_LIMIT_IO = 1,
     LEAT_LIMIT_CPU = 2,
     LEAT_LIMIT_DELIVERY = 3, /* order, scheduling, delivery */
-    LEAT_LIMIT_TRAINER = 4,  /* the loader keeps up */
+    LEAT_LIMIT_TRAINER = 4,  /* the loader keeps up with the trainer */
     LEAT_LIMIT_MEMORY = 5,
-    LEAT_LIMIT_PYTHON = 6, /* Python code on batches, in the trainer's thread: transform= */
-    LEAT_LIMIT_DEVICE = 7, /* copies to the device, and decoding there */
+    LEAT_LIMIT_PYTHON = 6, /* a Python transform of batches in the trainer's thread */
+    LEAT_LIMIT_DEVICE = 7, /* copies to the device, or decoding on it */
     LEAT_LIMITS
 } leat_doctor_limit;
 
@@ -255,14 +253,14 @@ typedef enum leat_doctor_cause {
 } leat_doctor_cause;
 
 typedef enum leat_doctor_grade {
-    LEAT_GRADE_UNKNOWN = 0, /* the share lost is not known */
+    LEAT_GRADE_UNKNOWN = 0, /* the share of lost time is not known */
     LEAT_GRADE_FINE = 1,    /* under 5 % of the step is lost */
     LEAT_GRADE_WARNING = 2, /* 5 to 20 %, or more in fewer than 20 steps or with an unknown limit */
     LEAT_GRADE_CRITICAL = 3
 } leat_doctor_grade;
 
 typedef enum leat_doctor_basis {
-    LEAT_BASIS_MEASURED = 0, /* the loader ran with it, on this data and machine */
+    LEAT_BASIS_MEASURED = 0, /* the loader ran with the remedy, on this data and machine */
     LEAT_BASIS_MODEL = 1,    /* estimated: computed from measured rates, not tried */
     LEAT_BASIS_GUIDE = 2     /* estimated: from published guides, not measured here */
 } leat_doctor_basis;
@@ -271,9 +269,9 @@ typedef struct leat_doctor_remedy {
     char action[160];
     char set[96];   /* load flags, "cache=process,memory=4G"; "" = load flags cannot apply it */
     uint32_t basis; /* leat_doctor_basis */
-    uint32_t next;  /* leat_doctor_limit that limits next */
-    double rate;    /* samples/s predicted */
-    double gain;    /* as a factor of now */
+    uint32_t next;  /* leat_doctor_limit: the next bottleneck */
+    double rate;    /* predicted samples/s */
+    double gain;    /* predicted rate divided by the current one */
 } leat_doctor_remedy;
 
 #define LEAT_DOCTOR_REMEDIES 12
@@ -283,26 +281,26 @@ typedef struct leat_doctor_diagnosis {
     uint32_t struct_size;
     uint32_t limit;    /* leat_doctor_limit */
     uint32_t cause;    /* leat_doctor_cause */
-    uint32_t next;     /* leat_doctor_limit that limits next when it is lifted */
+    uint32_t next;     /* leat_doctor_limit: the bottleneck once `limit` is removed */
     uint32_t grade;    /* leat_doctor_grade */
-    uint32_t complete; /* 0 = `missing` could change it */
-    double confidence; /* 0 to 1: how far the evidence agrees, and how much there is */
+    uint32_t complete; /* 0 = the facts in `missing` could change the diagnosis */
+    double confidence; /* 0 to 1: how much evidence there is, and how well it agrees */
     double lost;       /* share of the step spent waiting; negative = not known */
-    /* Samples/s, negative = not known: the current rate, and the possible rate of each part. */
+    /* Samples/s: the current rate, and the highest possible rate of each part. Negative = not known. */
     double rate, io, cpu, delivery, memory, trainer, device;
     uint32_t missing_count, evidence_count, finding_count, remedy_count;
     char sentence[320];
     char missing[LEAT_DOCTOR_LINES][80];
     char evidence[LEAT_DOCTOR_LINES][160];
-    char findings[LEAT_DOCTOR_LINES][160];             /* beside the limit: bad samples, throttling … */
+    char findings[LEAT_DOCTOR_LINES][160];             /* other problems: bad samples, throttling … */
     leat_doctor_remedy remedies[LEAT_DOCTOR_REMEDIES]; /* the largest gain first */
     /* The remedies that are load flags, combined. */
     char apply[256];               /* "cache=process,threads=8"; "" = nothing to set */
-    double apply_rate, apply_gain; /* predicted; 1 when nothing is to be set */
+    double apply_rate, apply_gain; /* predicted; gain 1 when there is nothing to set */
     leat_doctor_facts facts;
 } leat_doctor_diagnosis;
 
-/* LEAT_EINVAL names an impossible fact (a share above 1). */
+/* Computes the diagnosis. LEAT_EINVAL: err names an impossible fact (a share above 1). */
 LEAT_API int leat_doctor_judge(const leat_doctor_facts *facts, leat_doctor_diagnosis *d, size_t size,
                                leat_error *err) LEAT_MUST_CHECK;
 
@@ -334,7 +332,7 @@ typedef struct leat_doctor_frame {
     double busy[LEAT_LOADER_STAGES];  /* mean workers busy: order, read, decode, collate */
     double ready[LEAT_LOADER_STAGES]; /* share of the interval with tasks waiting there */
     uint32_t waiting[LEAT_LOADER_STAGES], running[LEAT_LOADER_STAGES]; /* now */
-    double blocked; /* share of the interval in which work waited only for memory */
+    double blocked; /* share of the interval with work blocked only by the memory budget */
     uint64_t budget_used, budget_limit, cache_bytes;
     uint32_t threads, io_depth, prefetch;
     uint64_t epoch, samples, bad; /* all so far */
@@ -342,25 +340,25 @@ typedef struct leat_doctor_frame {
 
 typedef struct leat_doctor_watch leat_doctor_watch;
 
-/* Samples the loader every `interval_ms` (0 = 250) from its own thread until it is closed; close
- * it before the loader. Keeps about the last hour. Any thread may call the rest. */
+/* Starts a thread that samples the loader every `interval_ms` (0 = 250) and keeps about the last hour. Close
+ * the watch before the loader. Any thread may call the functions below. */
 LEAT_API int leat_doctor_watch_open(leat_doctor_watch **watch, leat_loader *loader, uint32_t interval_ms,
                                     leat_error *err) LEAT_MUST_CHECK;
 LEAT_API void leat_doctor_watch_close(leat_doctor_watch **watch);
 
-/* Facts of the whole time since it was opened. The maximum rates of the parts are unknown unless
- * they are set with leat_doctor_watch_known; facts known there are used in all later results. */
+/* Reads the facts since the watch was opened. A running loader does not reveal the highest rate of each part;
+ * set those with leat_doctor_watch_known, and all later results use them. */
 LEAT_API int leat_doctor_watch_facts(leat_doctor_watch *watch, leat_doctor_facts *facts,
                                      leat_error *err) LEAT_MUST_CHECK;
 LEAT_API void leat_doctor_watch_known(leat_doctor_watch *watch, const leat_doctor_facts *facts);
 
-/* The last `count` frames, oldest first; returns how many there were. */
-LEAT_API size_t leat_doctor_watch_frames(leat_doctor_watch *watch, leat_doctor_frame *frames, size_t count);
+/* Copies the last `count` frames, oldest first; returns how many there were. */ LEAT_API size_t
+leat_doctor_watch_frames(leat_doctor_watch *watch, leat_doctor_frame *frames, size_t count);
 
-/* Records every frame, and every second the diagnosis, in a file of JSON lines: a run file, for
- * leat_doctor_run_open, `leat top` and `leat doctor --attach`. The file is emptied or created,
- * and starts again when it has grown to 32 MiB. `path` NULL ends it with a last diagnosis, and so
- * does closing the watch; the first write failure also ends it and is returned then. */
+/* Records every frame, and a diagnosis every second, in a run file: JSON lines for leat_doctor_run_open,
+ * `leat top` and `leat doctor --attach`. The file is created or truncated, and truncated again at 32 MiB.
+ * `path` NULL, or closing the watch, ends the recording with a last diagnosis. A failed write also ends it; a
+ * call with `path` NULL then returns its error. */
 LEAT_API int leat_doctor_watch_record(leat_doctor_watch *watch, const char *path,
                                       leat_error *err) LEAT_MUST_CHECK;
 
@@ -368,41 +366,42 @@ LEAT_API int leat_doctor_watch_record(leat_doctor_watch *watch, const char *path
 
 typedef struct leat_doctor_run leat_doctor_run;
 
-/* Follows a run file, from any process; one thread at a time. The file need not exist yet. `path`
- * NULL: text comes only from leat_doctor_run_feed. */
+/* Follows a run file, from any process; one thread at a time. The file may be created later. `path` NULL: all
+ * text comes from leat_doctor_run_feed. */
 LEAT_API int leat_doctor_run_open(leat_doctor_run **run, const char *path, leat_error *err) LEAT_MUST_CHECK;
 LEAT_API void leat_doctor_run_close(leat_doctor_run **run);
 
-/* Reads what was added since the last call. A file that started again is read from its beginning;
- * another run replaces the first. LEAT_ENOENT: the file does not exist (yet); LEAT_EDATA: not a
- * run file. *news = 1 when there was something new; may be NULL. */
+/* Reads the lines added since the last call. A truncated file is read from its beginning; a new run in it
+ * replaces the old one. LEAT_ENOENT: the file does not exist (yet); LEAT_EDATA: not a run file. *news (may be
+ * NULL) is 1 when there was something new. */
 LEAT_API int leat_doctor_run_look(leat_doctor_run *run, uint32_t *news, leat_error *err) LEAT_MUST_CHECK;
-/* The same from text in memory: only complete lines are used, the rest waits for more. */
+/* Reads text from memory instead. An incomplete last line waits for the next call. */
 LEAT_API int leat_doctor_run_feed(leat_doctor_run *run, const char *text, size_t len,
                                   leat_error *err) LEAT_MUST_CHECK;
 
-/* The last diagnosis, computed from its facts; NULL before the first. Valid until the next read. */
+/* Returns the last diagnosis, computed from the recorded facts; NULL before the first. Valid until the next
+ * look or feed. */
 LEAT_API const leat_doctor_diagnosis *leat_doctor_run_diagnosis(const leat_doctor_run *run);
-/* The last `count` frames, oldest first; returns how many there were. */
-LEAT_API size_t leat_doctor_run_frames(const leat_doctor_run *run, leat_doctor_frame *frames, size_t count);
+/* Copies the last `count` frames, oldest first; returns how many there were. */ LEAT_API size_t
+leat_doctor_run_frames(const leat_doctor_run *run, leat_doctor_frame *frames, size_t count);
 LEAT_API uint32_t leat_doctor_run_ended(const leat_doctor_run *run); /* 1 = its last line was read */
 
 /* ---- Views ------------------------------------------------------------------------------ */
 
-/* The diagnosis and the frames (may be none) as one HTML page with its plots inside: no scripts,
- * nothing loaded from elsewhere. `title` is the heading. Writes like leat_doctor_write. */
+/* Writes the diagnosis and the frames (may be none) as one self-contained HTML page with plots and without
+ * scripts. `title` is the heading. Uses `write` like leat_doctor_write. */
 LEAT_API int leat_doctor_report(const leat_doctor_diagnosis *d, const leat_doctor_frame *frames, size_t count,
                                 const char *title, int (*write)(void *cookie, const char *text, size_t len),
                                 void *cookie, leat_error *err) LEAT_MUST_CHECK;
 
-/* The diagnosis with the last frame inside it ("frame"; may be NULL) as one line of JSON. Writes
+/* Writes the diagnosis as one line of JSON, with the frame (may be NULL) under the key "frame". Uses `write`
  * like leat_doctor_write. */
 LEAT_API int leat_doctor_write_now(const leat_doctor_diagnosis *d, const leat_doctor_frame *frame,
                                    int (*write)(void *cookie, const char *text, size_t len), void *cookie,
                                    leat_error *err) LEAT_MUST_CHECK;
 
-/* For a terminal: stages, queues, rates, memory and the current verdict, in lines of at most
- * `columns` columns; without a frame only the verdict. */
+/* Writes a view for a terminal: stages, queues, rates, memory and the current diagnosis, in lines of at most
+ * `columns` columns. Without frames it shows only the diagnosis. */
 LEAT_API int leat_doctor_top(const leat_doctor_diagnosis *d, const leat_doctor_frame *frames, size_t count,
                              uint32_t columns, uint32_t ascii,
                              int (*write)(void *cookie, const char *text, size_t len), void *cookie,
@@ -412,10 +411,9 @@ LEAT_API int leat_doctor_top(const leat_doctor_diagnosis *d, const leat_doctor_f
 
 typedef struct leat_doctor_server leat_doctor_server;
 
-/* Serves the live page of a watch on 127.0.0.1 from its own threads: / (the page), /body (what
- * it shows), /doctor.json, /frames.json, /metrics (OpenMetrics). port 0 = any that is free. Close
- * it before the watch. LEAT_ENOTSUP where libmicrohttpd is missing; LEAT_EEXIST when the port is
- * taken. */
+/* Serves the live page of a watch on 127.0.0.1 from separate threads: / (the page), /body (its changing
+ * part), /doctor.json, /frames.json, /metrics (OpenMetrics). port 0 = any free port. Close it before the
+ * watch. LEAT_ENOTSUP: libmicrohttpd is missing; LEAT_EEXIST: the port is in use. */
 LEAT_API int leat_doctor_serve(leat_doctor_server **server, leat_doctor_watch *watch, uint16_t port,
                                leat_error *err) LEAT_MUST_CHECK;
 LEAT_API uint16_t leat_doctor_server_port(const leat_doctor_server *server);
@@ -427,12 +425,13 @@ typedef struct leat_doctor_examine_opts {
     uint32_t struct_size;
     uint32_t spin;  /* 1 = the simulated trainer keeps one CPU busy, as a training loop may */
     double step_ms; /* time of one training step; 0 = not known */
-    /* Time for the measurements; 0 = 8. They end after at most 2 * seconds + 5: measurements that
-     * do not fit are shortened or skipped (see the facts trial_batch, trial_step_ms and skipped). */
+    /* Time for the measurements; 0 = 8. They take at most 2 * seconds + 5: measurements that do not fit are
+     * shortened or skipped (see the facts trial_batch, trial_step_ms and skipped). */
     double seconds;
-    /* Called from time to time; non-zero stops. `watch` while a loader runs, and NULL once before
-     * it is closed: close everything built on it then. `facts` may be copied in the call: it has what was
-     * measured so far. Reads in flight cannot be stopped, so closing a loader takes as long as they do. */
+    /* Called from time to time; return non-zero to stop. `watch` is set while a loader runs. One call with
+     * NULL comes before it is closed: close everything built on it then. During a call, the caller may copy
+     * `facts`, which has the measurements so far. Closing a loader takes as long as its reads in flight,
+     * which cannot be stopped. */
     int (*progress)(void *cookie, const char *what, double done, leat_doctor_watch *watch);
     void *cookie;
 } leat_doctor_examine_opts;
@@ -441,10 +440,9 @@ typedef struct leat_doctor_examine_opts {
         .struct_size = sizeof(leat_doctor_examine_opts)                                                      \
     }
 
-/* Measures on the user's own data what each part can do alone, and runs the loader with a
- * simulated trainer. Only reads the pack; leaves the page cache nearly unchanged. LEAT_ECANCELED
- * when progress stopped it: `facts` then has the measurements so far. Other errors as for
- * leat_loader_open. */
+/* Measures the rate of each part alone on the user's data, and runs the loader with a simulated trainer. Only
+ * reads the pack, and leaves the page cache nearly unchanged. LEAT_ECANCELED: progress stopped it; `facts`
+ * has the measurements so far. Other errors as leat_loader_open. */
 LEAT_API int leat_doctor_examine(const char *pack, const leat_loader_opts *loader,
                                  const leat_doctor_examine_opts *opts, leat_doctor_facts *facts,
                                  leat_error *err) LEAT_MUST_CHECK;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one error pattern of leat.
+ * How leat reports errors.
  *
- * Every call that can fail returns 0 or a negative LEAT_E… code. Calls that can explain
- * themselves take a `leat_error *err` (NULL is allowed) and fill it when, and only when,
- * they fail. There is no global and no thread-local error state.
+ * Every call that can fail returns 0 or a negative LEAT_E… code. Most of them also take a `leat_error *err`
+ * (NULL is allowed), which they fill only when they fail. There is no global and no thread-local error state.
  */
 #ifndef LEAT_ERROR_H
 #define LEAT_ERROR_H

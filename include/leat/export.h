@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attributes of the public interface: what is visible, what must be checked.
+ * Attributes of public functions: exported symbols, results that must be checked, printf formats.
  */
 #ifndef LEAT_EXPORT_H
 #define LEAT_EXPORT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where messages go. Put a leat_log into an options struct; zeroed means silent.
+ * The callback for log messages, a field of options structs. A zeroed leat_log is silent.
  */
 #ifndef LEAT_LOG_H
 #define LEAT_LOG_H
@@ -21,10 +21,10 @@ typedef enum leat_log_level {
 } leat_log_level;
 
 typedef struct leat_log {
-    /* One line without newline; may be called from any thread, several at once. */
+    /* Gets one line without newline. Any thread may call it, several at once. */
     void (*write)(void *cookie, leat_log_level level, const char *line);
     void *cookie;
-    int32_t level;    /* highest level wanted; 0 = LEAT_LOG_INFO */
+    int32_t level;    /* most detailed level to log; 0 = LEAT_LOG_INFO */
     int32_t reserved; /* 0 */
 } leat_log;
 

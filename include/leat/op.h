@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The augmentations leat knows, as data: names, parameters, ranges, defaults and help come
- * from one table, from which Python signatures, command-line help and the docs are made.
+ * The table of leat's augmentations: names, parameters, ranges, defaults and help. Python signatures,
+ * command-line help and the docs are generated from it.
  *
  * A pipeline is written as text, one op after the other:
  *
  *   RandomResizedCrop(224, scale=(0.08, 1)); RandomHorizontalFlip();
  *   Normalize(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)); ToDtype(f16)
  *
- * Arguments are numbers, words, true/false or lists of numbers in parentheses, by position or
- * by name. Combinators hold ops: RandomApply(ColorJitter(0.4); GaussianBlur(9), p=0.3). Nothing
- * in it is executed.
+ * Arguments are numbers, words, true/false or lists of numbers in parentheses, by position or by name.
+ * Combinators hold ops: RandomApply(ColorJitter(0.4); GaussianBlur(9), p=0.3). The text is only parsed, never
+ * executed as code.
  */
 #ifndef LEAT_OP_H
 #define LEAT_OP_H
@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 typedef enum leat_op_kind {
-    LEAT_OP_GEOMETRY = 1, /* moves pixels: applies to masks and boxes too */
+    LEAT_OP_GEOMETRY = 1, /* moves pixels; also applied to masks and boxes */
     LEAT_OP_COLOR = 2,    /* changes values only */
     LEAT_OP_POLICY = 3,   /* draws other ops (AutoAugment and the like) */
     LEAT_OP_ERASE = 4,    /* blanks a part */
@@ -53,12 +53,13 @@ typedef struct leat_op_param {
     const char *help;
 } leat_op_param;
 
-/* Strings are static. Any thread. 0, or LEAT_ENOENT past the end. */
+/* List the ops and their parameters. Return 0, or LEAT_ENOENT past the last. Strings are static. Any thread.
+ */
 LEAT_API uint32_t leat_op_count(void);
 LEAT_API int leat_op_info_at(uint32_t index, leat_op_info *info) LEAT_MUST_CHECK;
 LEAT_API int leat_op_param_at(uint32_t op, uint32_t index, leat_op_param *param) LEAT_MUST_CHECK;
 
-/* What a pipeline makes of a sample. */
+/* The output of a pipeline for one sample. */
 typedef struct leat_pipeline_output {
     uint32_t width, height, channels;
     char dtype[8];  /* "u8", "f16", "bf16", "f32" */
@@ -66,8 +67,8 @@ typedef struct leat_pipeline_output {
     uint64_t bytes; /* per sample */
 } leat_pipeline_output;
 
-/* Parses and checks a pipeline without running it. 0, LEAT_EINVAL with the op and parameter
- * that is wrong, or LEAT_ENOMEM. Any thread. */
+/* Parses and checks a pipeline without running it. LEAT_EINVAL: err names the wrong op and parameter. Any
+ * thread. */
 LEAT_API int leat_pipeline_check(const char *ops, leat_pipeline_output *output,
                                  leat_error *err) LEAT_MUST_CHECK;
 

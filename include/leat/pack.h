@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Packs: many samples in one checksummed, seekable file, or in a set of such files (shards) that
- * reads as one. docs/format.md specifies the bytes.
+ * Packs: many samples in one checksummed, seekable file, or in a set of such files (shards) that is read as
+ * one pack. docs/format.md specifies the file format.
  *
- * Reading: a leat_pack is opened once and used by any number of threads at the same time. Opening
- * costs the same for a thousand and for a hundred million samples; nothing is kept per sample.
- * All returned data was verified against its checksum first.
+ * Reading: open a leat_pack once and use it from any number of threads at the same time. Opening costs the
+ * same for a thousand and for a hundred million samples, because no memory is kept per sample. All returned
+ * data has been verified against its checksum, unless no_verify is set.
  *
- * Writing: a leat_packer takes samples in order, one thread at a time. The same samples and
- * options give the same bytes. The pack appears under its name only when it is complete; until
- * then "NAME.partial" and "NAME.journal" hold what is safe, and `resume` continues from there.
+ * Writing: a leat_packer takes samples in order, one thread at a time. The same samples and options give the
+ * same bytes. The pack appears under its name only when it is complete; until then "NAME.partial" and
+ * "NAME.journal" hold the samples stored so far, and `resume` continues from there.
  */
 #ifndef LEAT_PACK_H
 #define LEAT_PACK_H
@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-/* Readable bytes after every payload in a buffer filled by this interface (zeros). */
+/* Zero bytes after every payload in a buffer filled by this interface; decoders may read them. */
 #define LEAT_PACK_PADDING 64
 
 /* ---- fields ---------------------------------------------------------------------------- */
@@ -95,24 +95,23 @@ LEAT_API const char *leat_field_type_name(uint32_t type); /* "image"; NULL when 
 typedef struct leat_pack_image {
     uint32_t width, height; /* as stored, before orientation */
     uint8_t codec;          /* number of the image format, as docs/format.md lists them; 0 = absent */
-    uint8_t channels;       /* that decode delivers: 1, 3, 4; 1 to 16 of wide images */
+    uint8_t channels;       /* of the decoded image: 1, 3 or 4; 1 to 16 for uint16 and float32 images */
     uint8_t orientation;    /* EXIF 1..8 */
     uint8_t flags;          /* LEAT_PACK_IMAGE_… */
-    uint32_t cost;          /* decode cost in units of 1 µs of the reference machine, a pure
-                               function of the content; 0 = unknown */
+    uint32_t cost; /* decode cost in µs on the reference machine, from the content alone; 0 = unknown */
 } leat_pack_image;
 
 enum {
-    LEAT_PACK_IMAGE_RESIZED = 1,   /* not the source's pixels: resized or encoded again */
+    LEAT_PACK_IMAGE_RESIZED = 1,   /* pixels differ from the source's: resized or re-encoded */
     LEAT_PACK_IMAGE_UNCHECKED = 2, /* never decoded at pack time */
-    LEAT_PACK_IMAGE_RECODED = 4,   /* lossless re-coding: the source file can be restored */
+    LEAT_PACK_IMAGE_RECODED = 4,   /* recoded without loss: the source file can be restored */
     LEAT_PACK_IMAGE_ENTRIES = 8,   /* entry points follow it: regions decode faster */
-    LEAT_PACK_IMAGE_U16 = 16,      /* samples are uint16, */
-    LEAT_PACK_IMAGE_F32 = 32       /* or float32; neither: uint8 */
+    LEAT_PACK_IMAGE_U16 = 16,      /* pixels are uint16 */
+    LEAT_PACK_IMAGE_F32 = 32       /* pixels are float32; without both flags: uint8 */
 };
 
-/* 1 when the source file can be restored byte for byte, 0 when only pixels are available: raw,
- * resized or re-encoded, and tiled progressive JPEGs of packs written before leat restored those. */
+/* Returns 1 when the source file can be restored byte for byte, 0 when only pixels are available: raw,
+ * resized or re-encoded images, and tiled progressive JPEGs in packs of older versions of leat. */
 LEAT_API int leat_pack_image_exact(const leat_pack_image *image);
 
 /* ---- reading --------------------------------------------------------------------------- */
@@ -124,27 +123,28 @@ typedef struct leat_pack_opts {
     uint32_t no_verify;         /* 1 = skip checksums of samples and pages (never of the index) */
     uint32_t direct;            /* 1 = page reads bypass the page cache if possible */
     uint32_t reserved;          /* 0 */
-    uint64_t index_cache_bytes; /* index cached in memory once touched; 0 = 16 MiB, UINT64_MAX
-                                 * = none: then each lookup is a system call */
+    uint64_t index_cache_bytes; /* most bytes of the index to cache in memory; 0 = 16 MiB, UINT64_MAX = no
+                                   cache: each lookup is a system call */
 } leat_pack_opts;
 #define LEAT_PACK_OPTS_INIT                                                                                  \
     {                                                                                                        \
         sizeof(leat_pack_opts), 0, 0, 0, 0                                                                   \
     }
 
-/* Opens a pack or a set by its name. opts may be NULL. LEAT_EFORMAT: not a pack, unfinished,
- * or of a newer major version; LEAT_EDATA: damaged; LEAT_ENOENT … from the system. */
+/* Opens a pack or a set by its name. opts may be NULL. LEAT_EFORMAT: not a pack, unfinished, or of a newer
+ * major version; LEAT_EDATA: damaged; LEAT_ENOENT …: the system's error. */
 LEAT_API int leat_pack_open(leat_pack **pack, const char *path, const leat_pack_opts *opts,
                             leat_error *err) LEAT_MUST_CHECK;
-LEAT_API void leat_pack_close(leat_pack **pack); /* all readers must have left */
+LEAT_API void leat_pack_close(leat_pack **pack); /* no thread may still use it */
 
-/* Several packs that read as one: the samples of the first, then those of the second … Fields are matched
- * by name and type. A sample of a pack without a field has no value there (0 for INT and FLOAT). The same
- * pack may come twice. Errors as leat_pack_open; LEAT_EINVAL without a path. */
+/* Opens several packs as one: the samples of the first, then those of the second … Fields are matched by name
+ * and type. Samples of a pack that lacks a field have no value in it (0 for INT and FLOAT). The same pack may
+ * be given twice. Errors as leat_pack_open; LEAT_EINVAL without a path. */
 LEAT_API int leat_pack_open_many(leat_pack **pack, const char *const *paths, uint32_t count,
                                  const leat_pack_opts *opts, leat_error *err) LEAT_MUST_CHECK;
-/* The packs that were opened this way (1 and the pack itself for others): a view of number
- * `part`, and in *first the number of its first sample (may be NULL). NULL past the last. */
+/* The packs that leat_pack_open_many joined. Any other pack has one part, itself. leat_pack_part returns pack
+ * number `part` (do not close it), or NULL past the last. *first (may be NULL) gets the number of its first
+ * sample. */
 LEAT_API uint32_t leat_pack_part_count(const leat_pack *pack);
 LEAT_API leat_pack *leat_pack_part(leat_pack *pack, uint32_t part, uint64_t *first);
 
@@ -157,27 +157,27 @@ typedef struct leat_pack_info {
     uint64_t page_bytes;       /* target size of a page */
     uint64_t max_page_bytes;   /* largest page: what a page buffer must hold */
     uint64_t max_sample_bytes; /* largest sample */
-    uint64_t fingerprint;      /* of the whole content: equal for equal packs */
+    uint64_t fingerprint;      /* hash of the whole content: equal for equal packs */
     uint32_t version_major, version_minor;
-    uint64_t dropped; /* samples in the files that are no longer part of the pack */
+    uint64_t dropped; /* samples still in the files that were dropped from the pack */
 } leat_pack_info;
 LEAT_API int leat_pack_info_read(const leat_pack *pack, leat_pack_info *info, uint32_t struct_size);
 LEAT_API uint64_t leat_pack_count(const leat_pack *pack); /* samples */
 LEAT_API const char *leat_pack_path(const leat_pack *pack);
 
-/* Views that live as long as the pack. */
+/* Returned pointers are valid as long as the pack is open. */
 LEAT_API uint32_t leat_pack_field_count(const leat_pack *pack);
 LEAT_API const leat_field *leat_pack_field(const leat_pack *pack, uint32_t field);
-LEAT_API int leat_pack_field_find(const leat_pack *pack, const char *name); /* or LEAT_ENOENT */
+LEAT_API int leat_pack_field_find(const leat_pack *pack, const char *name); /* its number, or LEAT_ENOENT */
 LEAT_API const char *leat_pack_schema(const leat_pack *pack);               /* JSON */
 LEAT_API const char *leat_pack_provenance(const leat_pack *pack);           /* JSON */
 
-/* Class names of an INT field, value -> name. *names points at *count strings that live as
- * long as the pack; count 0 when the field has none. */
+/* Class names of an INT field, indexed by value. *names gets an array of *count strings that live as long as
+ * the pack; *count is 0 when the field has none. */
 LEAT_API int leat_pack_classes(leat_pack *pack, uint32_t field, const char *const **names, uint64_t *count,
                                leat_error *err) LEAT_MUST_CHECK;
 
-/* Named blobs ("tile-tables"). *data is a view that lives as long as the pack, followed by
+/* Looks up a named blob ("tile-tables"). *data is valid as long as the pack is open, followed by
  * LEAT_PACK_PADDING zeros and aligned to 64 bytes. LEAT_ENOENT when there is none. */
 LEAT_API int leat_pack_blob(leat_pack *pack, const char *name, const void **data, size_t *size,
                             leat_error *err) LEAT_MUST_CHECK;
@@ -207,17 +207,17 @@ typedef struct leat_pack_cell {
     double f;              /* FLOAT */
 } leat_pack_cell;
 
-/* Rows or cells first … first+count-1. Labels and sizes of a whole pack come from here
- * without touching a page. LEAT_EINVAL out of range; LEAT_EDATA damaged index. */
+/* Read rows or cells first … first+count-1 from the index, without reading pages. So labels and sizes of a
+ * whole pack are cheap. LEAT_EINVAL: out of range; LEAT_EDATA: the index is damaged. */
 LEAT_API int leat_pack_rows(leat_pack *pack, uint64_t first, size_t count, leat_pack_row *rows,
                             leat_error *err) LEAT_MUST_CHECK;
 LEAT_API int leat_pack_cells(leat_pack *pack, uint32_t field, uint64_t first, size_t count,
                              leat_pack_cell *cells, leat_error *err) LEAT_MUST_CHECK;
-/* One sample: its row and its cells of `count` fields, with one read per table. For random
+/* Looks up one sample: its row and its cells of `count` fields, with one read per table. Meant for random
  * access; for whole pages the calls above are cheaper. */
 LEAT_API int leat_pack_look(leat_pack *pack, uint64_t sample, leat_pack_row *row, const uint32_t *fields,
                             uint32_t count, leat_pack_cell *cells, leat_error *err) LEAT_MUST_CHECK;
-/* An INT or FLOAT column as plain numbers. */
+/* Read an INT or FLOAT column as plain numbers. */
 LEAT_API int leat_pack_ints(leat_pack *pack, uint32_t field, uint64_t first, size_t count, int64_t *values,
                             leat_error *err) LEAT_MUST_CHECK;
 LEAT_API int leat_pack_floats(leat_pack *pack, uint32_t field, uint64_t first, size_t count, double *values,
@@ -227,19 +227,19 @@ LEAT_API int leat_pack_floats(leat_pack *pack, uint32_t field, uint64_t first, s
  * did not fit (LEAT_ELIMIT). Keys are bytes, usually a relative path in UTF-8. */
 LEAT_API int leat_pack_key(leat_pack *pack, uint64_t sample, char *key, size_t capacity, size_t *size,
                            leat_error *err) LEAT_MUST_CHECK;
-/* The sample with this key, the first if several have it. LEAT_ENOENT when none. */
+/* Finds the sample with this key, the first one if there are several. LEAT_ENOENT: none has it. */
 LEAT_API int leat_pack_find(leat_pack *pack, const void *key, size_t size, uint64_t *sample,
                             leat_error *err) LEAT_MUST_CHECK;
 
-/* The rows that a selection names, in order. `path` is a pack with the rows and keys of `pack` (leat_select,
- * leat dedup) and an int field 'selected' or 'keep' that is not 0 for them. Of one that was made from several
- * packs, the rows of `pack` are taken. rows NULL: only *count is set. LEAT_EINVAL: not a selection, or of
- * another pack; LEAT_ELIMIT: more rows than `capacity`. */
+/* Reads the rows that a selection chooses, in order. `path` is a pack made by leat_select or leat dedup: it
+ * has the rows and keys of `pack`, and an int field 'selected' or 'keep' that is not 0 for chosen rows. If it
+ * was made from several packs, only the rows of `pack` are read. rows NULL: only *count is set. LEAT_EINVAL:
+ * not a selection, or of another pack; LEAT_ELIMIT: more rows than `capacity`. */
 LEAT_API int leat_pack_select(leat_pack *pack, const char *path, uint64_t *rows, uint64_t capacity,
                               uint64_t *count, leat_error *err) LEAT_MUST_CHECK;
 
-/* The bytes of one sample into `buf`, which must hold row.size + LEAT_PACK_PADDING bytes
- * (LEAT_ELIMIT when it does not). A field's payload is at buf + cell.start. */
+/* Reads the bytes of one sample into `buf`, which must hold row.size + LEAT_PACK_PADDING bytes (LEAT_ELIMIT
+ * when it does not). A field's payload is at buf + cell.start. */
 LEAT_API int leat_pack_read(leat_pack *pack, uint64_t sample, void *buf, size_t capacity,
                             leat_error *err) LEAT_MUST_CHECK;
 
@@ -250,10 +250,10 @@ LEAT_API void leat_sample_close(leat_sample **s);
 LEAT_API int leat_sample_read(leat_sample *s, uint64_t sample, leat_error *err) LEAT_MUST_CHECK;
 LEAT_API const char *leat_sample_key(const leat_sample *s, size_t *size);
 
-/* One field of the sample last read: a view until the next read. For RAGGED, `data` points to the
- * elements, after the shape. */
+/* One field of the sample last read, valid until the next read. For RAGGED, `data` points to the elements,
+ * after the shape. */
 typedef struct leat_view {
-    const void *data; /* NULL when absent; INT and FLOAT: at the number */
+    const void *data; /* NULL when absent; INT and FLOAT: points to the number */
     size_t size;
     uint32_t ndim;
     uint32_t reserved;
@@ -265,10 +265,10 @@ typedef struct leat_view {
 LEAT_API int leat_sample_field(const leat_sample *s, uint32_t field, leat_view *view,
                                leat_error *err) LEAT_MUST_CHECK;
 
-/* Pages: whole samples that are stored, and best read, together. */
+/* A page: consecutive samples that are stored, and best read, together. */
 typedef struct leat_pack_page {
     uint64_t bytes;   /* a multiple of 16; of 4096 before version 2 */
-    uint64_t first;   /* sample */
+    uint64_t first;   /* its first sample */
     uint64_t samples; /* how many */
     uint64_t offset;  /* in its file */
     uint64_t check;   /* XXH3-64 of its bytes */
@@ -277,11 +277,11 @@ typedef struct leat_pack_page {
 } leat_pack_page;
 LEAT_API int leat_pack_page_info(leat_pack *pack, uint64_t page, leat_pack_page *info,
                                  leat_error *err) LEAT_MUST_CHECK;
-/* Reads the page into `buf`, which must hold info.bytes + LEAT_PACK_PADDING; verified. */
+/* Reads and verifies a page into `buf`, which must hold info.bytes + LEAT_PACK_PADDING bytes. */
 LEAT_API int leat_pack_page_read(leat_pack *pack, uint64_t page, void *buf, size_t capacity,
                                  leat_error *err) LEAT_MUST_CHECK;
 
-/* One finding of verify. */
+/* One piece of damage that leat_pack_verify found. */
 typedef struct leat_pack_damage {
     const char *path; /* file */
     const char *key;  /* of the sample, "" when not about one sample */
@@ -307,8 +307,8 @@ typedef struct leat_pack_verify_stats {
     uint64_t damaged_samples, damaged; /* findings about samples; all findings */
 } leat_pack_verify_stats;
 
-/* Reads every byte of the pack or set and verifies it. 0: no damage; LEAT_EDATA: damage was found
- * (and reported); LEAT_ECANCELED: a callback stopped it; other errors as for open. */
+/* Reads every byte of the pack or set and verifies it. Returns 0: no damage; LEAT_EDATA: damage was found and
+ * reported; LEAT_ECANCELED: a callback stopped it; other errors as leat_pack_open. */
 LEAT_API int leat_pack_verify(const char *path, const leat_pack_verify_opts *opts,
                               leat_pack_verify_stats *stats, leat_error *err) LEAT_MUST_CHECK;
 
@@ -325,17 +325,18 @@ typedef struct leat_packer_opts {
     uint64_t page_bytes;    /* target, 64 KiB to 256 MiB, multiple of 4096; 0 = 512 KiB */
     uint64_t shard_bytes;   /* maximum size of a file; 0 = one file. At least 1 MiB. A page
                              * with one large sample may exceed it. */
-    const char *provenance; /* JSON object: source, settings. No times, hosts, threads */
-    uint64_t identity;      /* hash of source and settings: resume refuses another one */
+    const char *provenance; /* JSON object: source and settings. No times, hosts or threads, so that equal
+                               input gives equal bytes */
+    uint64_t identity;      /* hash of source and settings: resume fails if it differs */
     uint32_t resume;        /* 1 = resume a partial pack if there is one */
-    /* 1 = an existing pack of that name is replaced at the end; an unfinished one that no process
-     * writes is discarded, unless resume is 1 */
+    /* 1 = an existing pack of that name is replaced at the end. An unfinished one that no process is writing
+     * is discarded, unless resume is 1 */
     uint32_t replace;
     uint32_t no_sync; /* 1 = no fsync (tests); kill -9 is still safe, power loss is not */
-    /* 1 = NAME exists and gets a new generation: its files stay, samples go to new shards, and a
-     * set that lists all takes the name at the end. Fields (0 = those of NAME), class names (more
-     * may follow) and blobs are those of NAME. Leftovers of a killed append, compaction or split
-     * are discarded; there is no resume. */
+    /* 1 = append to the existing pack NAME: its files stay, samples go to new shards, and at the end NAME
+     * becomes a set of all shards. Fields must be those of NAME; field_count 0 takes them from NAME. Its
+     * class names and blobs are kept; class names may be added. Leftovers of a killed append, compaction or
+     * split are discarded; an append cannot be resumed. */
     uint32_t append;
 } leat_packer_opts;
 #define LEAT_PACKER_OPTS_INIT                                                                                \
@@ -343,7 +344,7 @@ typedef struct leat_packer_opts {
         .struct_size = sizeof(leat_packer_opts)                                                              \
     }
 
-/* One value. Payload fields: data and size (NULL data with absent = 1: no value). */
+/* One value. Fields with a payload use data and size; absent = 1 with data NULL means no value. */
 typedef struct leat_pack_value {
     const void *data;
     size_t size;
@@ -352,7 +353,7 @@ typedef struct leat_pack_value {
     uint32_t absent; /* payload fields only */
     uint32_t reserved;
     uint64_t shape[LEAT_NDIM_MAX]; /* RAGGED */
-    leat_pack_image image;         /* IMAGE; LEAT_PACK_IMAGE_ENTRIES follows from the next: */
+    leat_pack_image image;         /* IMAGE; LEAT_PACK_IMAGE_ENTRIES is set if `entries` is */
     const void *entries;           /* IMAGE: entry points to store after it, or NULL */
     size_t entries_size;
 } leat_pack_value;
@@ -361,35 +362,35 @@ typedef struct leat_pack_sample {
     const void *key;
     size_t key_size;               /* up to 1 MiB */
     const leat_pack_value *values; /* one per field, in the order of the schema */
-    /* Numbers of the caller, which resume returns with the last safe sample: how many inputs were
-     * consumed, skipped … Not in the pack. */
+    /* The caller's own counters (inputs consumed, skipped …), not stored in the pack. On resume,
+     * leat_packer_resumed returns those of the last stored sample. */
     uint64_t marks[LEAT_PACKER_MARKS];
 } leat_pack_sample;
 
-/* Starts (or resumes) NAME. LEAT_EEXIST: NAME is there and replace is 0, or a partial is
- * there and both resume and replace are 0; LEAT_ESTATE: another process writes it, or resume with
- * another identity or schema; LEAT_EINVAL: NAME exists and is not a regular file, or replace is 1 and
- * it is neither a pack nor empty. When NAME is a symbolic link, the file it points to is written. */
+/* Starts (or resumes) NAME. LEAT_EEXIST: NAME exists and replace is 0, or a partial pack exists and both
+ * resume and replace are 0; LEAT_ESTATE: another process writes it, or resume with another identity or
+ * schema; LEAT_EINVAL: NAME exists and is not a regular file, or replace is 1 and it is neither a pack nor
+ * empty. When NAME is a symbolic link, the file it points to is written. */
 LEAT_API int leat_packer_open(leat_packer **p, const char *path, const leat_packer_opts *opts,
                               leat_error *err) LEAT_MUST_CHECK;
-/* The result of resume: samples already safe and the marks of the last of them (zeros when 0). */
+/* Returns how many samples were already stored when the run was resumed; `marks` gets those of the last of
+ * them (zeros if there is none). */
 LEAT_API uint64_t leat_packer_resumed(const leat_packer *p, uint64_t marks[LEAT_PACKER_MARKS]);
 
 LEAT_API int leat_packer_append(leat_packer *p, const leat_pack_sample *sample,
                                 leat_error *err) LEAT_MUST_CHECK;
-/* With `append`: samples of NAME with this key are dropped from the new generation; *count (may
- * be NULL) gets their number. Samples appended by this packer stay: drop, then append is an
- * update. LEAT_ESTATE: not appending. */
+/* With `append`: drops the old samples of NAME with this key; *count (may be NULL) gets their number. Samples
+ * appended by this packer stay, so drop, then append is an update. LEAT_ESTATE: not appending. */
 LEAT_API int leat_packer_drop(leat_packer *p, const void *key, size_t size, uint64_t *count,
                               leat_error *err) LEAT_MUST_CHECK;
-/* Named blob, at any time before finish; setting a name again replaces it. With shards: a blob
- * set before the first sample is in every file, a later one only in the set and in later shards. */
+/* Sets a named blob, at any time before finish; setting a name again replaces it. With shards, a blob set
+ * before the first sample is in every file, a later one only in the set and in later shards. */
 LEAT_API int leat_packer_blob(leat_packer *p, const char *name, const void *data, size_t size,
                               leat_error *err) LEAT_MUST_CHECK;
-/* A blob set so far, also by the resumed run: a view until it is set again or the packer is
- * closed. LEAT_ENOENT when there is none. */
+/* Looks up a blob set so far, also before a resume. *data is valid until the blob is set again or the packer
+ * is closed. LEAT_ENOENT when there is none. */
 LEAT_API int leat_packer_blob_view(const leat_packer *p, const char *name, const void **data, size_t *size);
-/* Class names of an INT field, at any time before finish. LEAT_EINVAL when one is not UTF-8. */
+/* Sets the class names of an INT field, at any time before finish. LEAT_EINVAL: a name is not UTF-8. */
 LEAT_API int leat_packer_classes(leat_packer *p, uint32_t field, const char *const *names, uint64_t count,
                                  leat_error *err) LEAT_MUST_CHECK;
 
@@ -397,13 +398,13 @@ typedef struct leat_packer_stats {
     uint64_t samples, pages, shards;
     uint64_t payload_bytes;  /* of all samples */
     uint64_t file_bytes;     /* of all files */
-    uint64_t duplicate_keys; /* samples whose key an earlier sample of their file has */
+    uint64_t duplicate_keys; /* samples with the key of an earlier sample in the same file */
 } leat_packer_stats;
 
-/* Writes the index, syncs, renames: afterwards the pack is complete or (on failure) can still be
- * resumed. Only close may follow. */
+/* Writes the index, syncs and renames. Afterwards the pack is complete or, on failure, can still be resumed.
+ * Only leat_packer_close may follow. */
 LEAT_API int leat_packer_finish(leat_packer *p, leat_packer_stats *stats, leat_error *err) LEAT_MUST_CHECK;
-/* Without finish the partial pack is kept for resume. */
+/* Closes the packer. Without finish, the partial pack is kept for resume. */
 LEAT_API void leat_packer_close(leat_packer **p);
 typedef struct leat_pack_compact_opts {
     uint32_t struct_size;
@@ -417,10 +418,10 @@ typedef struct leat_pack_compact_opts {
     void *cookie;
 } leat_pack_compact_opts;
 
-/* Rewrites a pack without dropped samples and without borders between generations: the same bytes
- * as one packer that was given all samples at once, with the same blobs (tile tables). Readers
- * see the old files or the new ones. A single file without dropped samples is not changed.
- * LEAT_ESTATE: another process writes the pack. */
+/* Rewrites a pack without its dropped samples and as if it had never been appended to. The bytes are those of
+ * one packer that was given all samples at once, with the same blobs (tile tables). Readers see either the
+ * old files or the new ones. A single file without dropped samples is not changed. LEAT_ESTATE: another
+ * process writes the pack. */
 LEAT_API int leat_pack_compact(const char *path, const leat_pack_compact_opts *opts, leat_packer_stats *stats,
                                leat_error *err) LEAT_MUST_CHECK;
 
@@ -429,15 +430,14 @@ LEAT_API int leat_pack_compact(const char *path, const leat_pack_compact_opts *o
 typedef struct leat_split_part {
     const char *output; /* the pack of this part */
     double share;       /* of all samples: above 0, up to 1 */
-    uint64_t samples;   /* set: how many it got */
+    uint64_t samples;   /* result: how many samples it got */
 } leat_split_part;
 
 typedef struct leat_pack_split_opts {
     uint32_t struct_size;
     uint32_t part_count;    /* up to LEAT_PACK_PARTS_MAX */
-    leat_split_part *parts; /* their shares add up to 1; if less, the rest of the samples is
-                             * dropped */
-    const char *stratify;   /* int field: exact shares within each of its values; NULL = none */
+    leat_split_part *parts; /* shares add up to at most 1; if less, the other samples are left out */
+    const char *stratify;   /* int field: shares are exact within each of its values; NULL = none */
     uint64_t seed;
     uint32_t replace; /* 1 = packs at the outputs are replaced */
     uint32_t no_sync; /* as in leat_packer_opts */
@@ -446,17 +446,17 @@ typedef struct leat_pack_split_opts {
     void *cookie;
 } leat_pack_split_opts;
 
-/* Copies the stored samples of a pack unchanged into one pack per part. The part of a sample
- * depends only on its key, the seed and the shares: samples added later do not move others.
- * Stratified, samples are ranked by the hashes of their keys within each value instead: a few
- * near a border may move when others are added. A part that is split again with the same seed
- * uses another hash. LEAT_EINVAL: the pack is a part, its record of that is lost, and the shares
- * would be far off. LEAT_EEXIST: an output exists; then nothing is written. */
+/* Copies the stored samples of a pack unchanged into one pack per part. The part of a sample depends only on
+ * its key, the seed and the shares, so samples added later do not move others. With `stratify`, samples are
+ * ranked by the hash of their key within each value; a few near a border may move when others are added.
+ * Splitting a part again with the same seed uses a different hash. LEAT_EINVAL: the pack is itself a part,
+ * has lost the record of that, and the shares would be far off. LEAT_EEXIST: an output exists; nothing is
+ * written. */
 LEAT_API int leat_pack_split(const char *path, const leat_pack_split_opts *opts,
                              leat_error *err) LEAT_MUST_CHECK;
 
-/* Removes the leftovers of an unfinished run beside NAME; never a file that the pack or set at
- * NAME needs. LEAT_ESTATE: another process is writing it. */
+/* Removes the leftovers of an unfinished run beside NAME, but never a file that the pack or set at NAME
+ * needs. LEAT_ESTATE: another process is writing NAME. */
 LEAT_API int leat_packer_discard(const char *path, leat_error *err) LEAT_MUST_CHECK;
 
 #ifdef __cplusplus

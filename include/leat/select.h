@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Choosing samples of a pack by vectors and columns. The result is a column beside the
- * pack: a small pack with the same rows and keys that says which rows are selected, in
- * which order and why.
+ * Selects samples of a pack by vectors and columns. The result is a separate small pack with the same rows
+ * and keys. Its columns say which rows are selected, in which order and why.
  *
  *     leat_select_strategy far = {.kind = LEAT_SELECT_DIVERSITY};
  *     leat_select_opts opts;
@@ -15,9 +14,8 @@
  *     opts.output = "selected.leat";
  *     rc = leat_select(&opts, &stats, &err);
  *
- * Rows are chosen one at a time: always the one with the highest product of objective ^
- * strength over all strategies, the first of equal ones. The same input gives the same
- * bytes on any number of threads.
+ * Rows are chosen one at a time. The next one has the highest product of objective ^ strength over all
+ * strategies; of equal rows, the first. The same input gives the same bytes on any number of threads.
  */
 #ifndef LEAT_SELECT_H
 #define LEAT_SELECT_H
@@ -33,19 +31,19 @@ extern "C" {
 #endif
 
 typedef enum leat_select_kind {
-    LEAT_SELECT_DIVERSITY = 1,  /* distance to the nearest chosen row; one of this kind */
+    LEAT_SELECT_DIVERSITY = 1,  /* distance to the nearest chosen row; at most one of this kind */
     LEAT_SELECT_WEIGHTS = 2,    /* a column, scaled to 0.001 … 1.001; rows without a number are lowest */
     LEAT_SELECT_BALANCE = 3,    /* shares of the values of an int column, or of `folder` */
-    LEAT_SELECT_THRESHOLD = 4,  /* leaves out rows before anything is chosen */
-    LEAT_SELECT_SIMILARITY = 5, /* to the most similar row of a query set: (1 + cosine) / 2 */
+    LEAT_SELECT_THRESHOLD = 4,  /* excludes rows before anything is chosen */
+    LEAT_SELECT_SIMILARITY = 5, /* similarity to the nearest row of a query set: (1 + cosine) / 2 */
     LEAT_SELECT_RANDOM = 6,     /* a number drawn from `seed` and the row */
-    LEAT_SELECT_TYPICALITY = 7  /* 1 / mean distance to the nearest rows; 1 for the most
-                                   typical one. Compares all pairs */
+    LEAT_SELECT_TYPICALITY = 7  /* 1 / mean distance to the nearest rows, scaled so that the most typical row
+                                   has 1. Compares all pairs */
 } leat_select_kind;
 
 typedef enum leat_select_shares {
     LEAT_SHARES_UNIFORM = 0, /* the same for every value */
-    LEAT_SHARES_INPUT = 1,   /* as in all rows that may be chosen */
+    LEAT_SHARES_INPUT = 1,   /* as among all rows that may be chosen */
     LEAT_SHARES_TARGET = 2   /* as `targets` says; other values share the rest equally */
 } leat_select_shares;
 
@@ -54,22 +52,22 @@ typedef struct leat_select_target {
     double share;     /* 0 to 1 */
 } leat_select_target;
 
-/* 0 and NULL mean the default given. */
+/* 0 and NULL mean the default that the comment names. */
 typedef struct leat_select_strategy {
     uint32_t kind;       /* leat_select_kind */
     uint32_t shares;     /* BALANCE: leat_select_shares */
-    const char *vectors; /* DIVERSITY, SIMILARITY, TYPICALITY: pack with vectors of the
-                          * same rows; that of the options */
+    const char *vectors; /* DIVERSITY, SIMILARITY, TYPICALITY: pack with vectors of the same rows; default:
+                            leat_select_opts.vectors */
     const char *query;   /* SIMILARITY: pack with vectors of the same length */
     const char *column;  /* WEIGHTS, BALANCE: int or float field of the pack or of its columns */
     const char *where;   /* THRESHOLD: condition that rows must meet, as in leat_ingest_opts */
-    double strength;     /* 1; -16 to 16. DIVERSITY and BALANCE: above 0 */
+    double strength;     /* -16 to 16; default: 1. DIVERSITY and BALANCE: above 0 */
     double least;        /* DIVERSITY: least distance to a chosen row, 0 to 2 */
     const leat_select_target *targets; /* BALANCE */
     uint32_t target_count;
-    uint32_t neighbours; /* TYPICALITY: 20; up to 1000 */
+    uint32_t neighbours; /* TYPICALITY: up to 1000; default: 20 */
     uint64_t seed;       /* RANDOM */
-    const char *field;   /* of `vectors` and `query`; that of the options */
+    const char *field;   /* of `vectors` and `query`; default: leat_select_opts.field */
     uint64_t reserved;
 } leat_select_strategy;
 
@@ -80,21 +78,21 @@ typedef struct leat_select_opts {
     const char *output;         /* needed: a local file */
     const char *const *columns; /* packs with columns of the same rows: leat check, leat dedup, … */
     uint32_t column_count;
-    uint32_t threads;     /* usable CPUs */
-    const char *vectors;  /* pack of leat embed, for all strategies that name none */
-    const char *previous; /* an earlier selection: its rows stay, and count for all strategies */
+    uint32_t threads;     /* default: usable CPUs */
+    const char *vectors;  /* pack of leat embed, for strategies without their own */
+    const char *previous; /* an earlier selection: its rows stay selected and count for all strategies */
     const char *where;    /* condition that rows must meet, besides THRESHOLD strategies */
     const leat_select_strategy *strategies;
-    uint64_t count;                /* rows to choose besides those of `previous`, */
-    double share;                  /* or as a share of all rows; neither: all that the strategies allow */
-    const char *config;            /* YAML or JSON text with any of the above: what the fields leave open */
+    uint64_t count; /* rows to choose, in addition to those of `previous` */
+    double share;   /* instead of `count`: share of all rows. Without both: all that the strategies allow */
+    const char *config;            /* YAML or JSON text with any of the above; set fields override it */
     const char *config_name;       /* for messages */
     uint32_t replace, no_sync;     /* as in leat_packer_opts */
-    uint64_t memory;               /* refuse to start when more is needed; no limit */
+    uint64_t memory;               /* fail at the start when more is needed; default: no limit */
     leat_images_progress progress; /* done and total: chosen rows */
     void *cookie;
     leat_log log;
-    const char *field; /* of the vectors: needed when a pack has several */
+    const char *field; /* field of the vectors: needed when a pack has several */
 } leat_select_opts;
 
 LEAT_API void leat_select_opts_init_sized(leat_select_opts *opts, uint32_t struct_size);
@@ -102,26 +100,25 @@ LEAT_API void leat_select_opts_init_sized(leat_select_opts *opts, uint32_t struc
 
 typedef struct leat_select_stats {
     uint32_t struct_size;
-    uint32_t round;       /* number of this selection: 0 without a previous one */
-    uint64_t samples;     /* rows of the pack */
-    uint64_t selected;    /* rows chosen by this run */
-    uint64_t previous;    /* rows of the previous selection */
-    uint64_t excluded;    /* rows left out by thresholds */
-    uint64_t near;        /* rows left out because they are nearer than the least distance; 0 when
-                             `count` rows were found */
-    uint64_t distances;   /* that were computed for diversity */
-    double last_distance; /* of the row chosen last to those before it; 0 without
-                             diversity */
+    uint32_t round;    /* number of this selection: 0 without a previous one */
+    uint64_t samples;  /* rows of the pack */
+    uint64_t selected; /* rows chosen by this run */
+    uint64_t previous; /* rows of the previous selection */
+    uint64_t excluded; /* rows excluded by thresholds */
+    uint64_t near; /* rows left out because they are nearer than the least distance; 0 if `count` rows were
+                      found */
+    uint64_t distances;   /* distances computed for diversity */
+    double last_distance; /* distance of the last chosen row to those before it; 0 without diversity */
     uint64_t plan_memory; /* bytes planned before the run */
     double seconds, cpu_seconds;
     uint64_t unknown; /* rows left out because a column of WEIGHTS is not a finite number */
-    uint64_t resumed; /* of the selected rows: choices of an interrupted run, from OUTPUT.state */
-    uint64_t asked;   /* rows to choose by `count` or `share`, also of the configuration; 0 without */
+    uint64_t resumed; /* of `selected`: rows chosen by an interrupted run, from OUTPUT.state */
+    uint64_t asked;   /* rows to choose by `count` or `share`, also from `config`; 0 = neither is set */
 } leat_select_stats;
 
-/* Chooses rows and writes the columns selected, order, round, score, distance and reason.
- * stats may be NULL; set its struct_size first. LEAT_EINVAL: wrong options, or columns of
- * other rows; LEAT_EDATA: no row would be selected; LEAT_EBUDGET: needs more memory than was given. */
+/* Chooses rows and writes the columns selected, order, round, score, distance and reason. stats may be NULL;
+ * set its struct_size first. LEAT_EINVAL: wrong options, or columns with other rows; LEAT_EDATA: no row would
+ * be selected; LEAT_EBUDGET: needs more memory than was given. */
 LEAT_API int leat_select(const leat_select_opts *opts, leat_select_stats *stats,
                          leat_error *err) LEAT_MUST_CHECK;
 

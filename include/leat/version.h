@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The version of these headers, and of the library that runs.
+ * The version of these headers, and of the library at run time.
  *
  * Within one major version a newer library accepts programs built with older headers: structs
  * carry their size, and fields are only added at their ends.
@@ -23,7 +23,7 @@ extern "C" {
 
 /* Version of the library at run time, as in "0.1.0". */
 LEAT_API const char *leat_version(void);
-/* The same as LEAT_VERSION_NUMBER, of the library at run time. */
+/* LEAT_VERSION_NUMBER of the library at run time. */
 LEAT_API int leat_version_number(void);
 
 #ifdef __cplusplus
