@@ -63,8 +63,8 @@ LEAT_API int leat_budget_set_limit(leat_budget *budget, uint64_t limit, leat_err
 /* Charge bytes for memory kept outside tasks, such as a page cache; return them with leat_budget_release.
  * leat_budget_try does not wait: it returns 0, LEAT_EAGAIN, or LEAT_EBUDGET when the bytes can never fit.
  * leat_budget_charge waits up to timeout_ms (-1 = no limit), then returns LEAT_ETIMEDOUT. Never call it
- * inside process(): the task's own bytes could block it for ever. Releasing more than was charged releases
- * only what was charged. */
+ * inside process(): it could wait indefinitely for bytes that the task itself holds. Releasing more than was
+ * charged releases only what was charged. */
 LEAT_API int leat_budget_try(leat_budget *budget, leat_budget_cat cat, uint64_t bytes) LEAT_MUST_CHECK;
 LEAT_API int leat_budget_charge(leat_budget *budget, leat_budget_cat cat, uint64_t bytes, int64_t timeout_ms,
                                 leat_error *err) LEAT_MUST_CHECK;

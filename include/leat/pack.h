@@ -418,10 +418,9 @@ typedef struct leat_pack_compact_opts {
     void *cookie;
 } leat_pack_compact_opts;
 
-/* Rewrites a pack without its dropped samples and as if it had never been appended to. The bytes are those of
- * one packer that was given all samples at once, with the same blobs (tile tables). Readers see either the
- * old files or the new ones. A single file without dropped samples is not changed. LEAT_ESTATE: another
- * process writes the pack. */
+/* Rewrites a pack without its dropped samples. The bytes are those of one packer that was given all samples
+ * at once, with the same blobs (tile tables). Readers see either the old files or the new ones. A single file
+ * without dropped samples is not changed. LEAT_ESTATE: another process writes the pack. */
 LEAT_API int leat_pack_compact(const char *path, const leat_pack_compact_opts *opts, leat_packer_stats *stats,
                                leat_error *err) LEAT_MUST_CHECK;
 

@@ -15,7 +15,7 @@
 
 #define FIRST_CAPACITY 64
 
-/* What must hold of a buffer between two calls. */
+/* Checks the invariants of a buffer. */
 static void check(const leat__buf *b)
 {
     LEAT_ASSERT(b->data == NULL ? b->cap == 0 && b->len == 0 : b->len < b->cap);

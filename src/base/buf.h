@@ -25,7 +25,7 @@ typedef struct leat__buf {
 } leat__buf;
 
 void leat__buf_init(leat__buf *b, leat__mem_cat cat, size_t max);
-void leat__buf_reset(leat__buf *b); /* frees; the buffer is empty and usable again */
+void leat__buf_reset(leat__buf *b); /* frees the memory; the buffer is empty and can be used again */
 void leat__buf_clear(leat__buf *b); /* keeps the memory, clears content and status */
 
 int leat__buf_reserve(leat__buf *b, size_t extra);
@@ -40,7 +40,7 @@ static inline int leat__buf_status(const leat__buf *b)
     return b->status;
 }
 
-/* A view, valid until the next change. Never NULL. */
+/* Returns the content as a string, valid until the next change. Never NULL. */
 const char *leat__buf_str(const leat__buf *b);
 
 /* Moves the bytes to the caller (free with leat__free) and resets the buffer. NULL when out of

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Unaligned little-endian loads and stores. leat's formats are little-endian and so is
- * every machine it builds for (checked in bytes.c), so these are plain copies.
+ * Unaligned little-endian loads and stores. leat's formats are little-endian, and so is every machine it
+ * builds for (checked below), so these are plain copies.
  */
 #ifndef LEAT_BASE_BYTES_H
 #define LEAT_BASE_BYTES_H

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of leat's own code: preconditions of internal functions, and what must hold of a
- * structure after each change. Bad arguments of a public call are not a matter of these:
- * LEAT_REQUIRE (base/error.h) answers them with LEAT_EINVAL in every build.
+ * Assertions about leat's own code: preconditions of internal functions and invariants of structures. They
+ * are not for the arguments of public calls, which LEAT_REQUIRE (base/error.h) checks in every build.
  *
- * A check that fails ends the process with its file, line and condition. Release builds (NDEBUG)
- * compile the conditions and run none of them; `make test`, `make asan` and `make tsan` run all.
+ * A failed assertion ends the process and prints file, line and condition. Release builds (NDEBUG) compile
+ * the conditions but do not evaluate them; `make test`, `make asan` and `make tsan` do.
  */
 #ifndef LEAT_BASE_CHECK_H
 #define LEAT_BASE_CHECK_H
@@ -13,8 +12,8 @@
 #include <assert.h>
 #include <stdbool.h>
 
-/* `cond` must not change anything: a release build does not evaluate it. LEAT_CHECKED is for
- * checks that need a loop. */
+/* `cond` must have no side effects: a release build does not evaluate it. Use LEAT_CHECKED for checks that
+ * need a loop. */
 #ifdef NDEBUG
 #define LEAT_CHECKED 0
 #define LEAT_ASSERT(cond) ((void)(false && (cond)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Filling leat_error. Any thread may call with its own error. The only state is how options are shown, which
+ * Fills leat_error. Any thread may call with its own error. The only state is how options are shown, which
  * the command sets once.
  */
 #include "base/error.h"
@@ -38,7 +38,7 @@ const char *leat_code_text(int code)
     }
 }
 
-#define MARK '\001' /* takes the place of the backquotes of a format while a message is made */
+#define MARK '\001' /* replaces the backquotes of a format while a message is built */
 
 static atomic_bool as_flags;
 
@@ -47,7 +47,8 @@ void leat__options_as_flags(bool flags)
     atomic_store(&as_flags, flags);
 }
 
-/* The end of the option that starts at a mark, or NULL: the character is from outside. */
+/* Returns the end of the option that starts at a mark, or NULL if the character came from an argument of the
+ * format. */
 static const char *option_end(const char *mark)
 {
     const char *s = mark + 1;
@@ -55,7 +56,8 @@ static const char *option_end(const char *mark)
     return *s == MARK && s > mark + 1 ? s : NULL;
 }
 
-/* Two marks become two dashes, so the text never gets longer. */
+/* Replaces marked options by flags or names, in place: two marks become at most two dashes, so the text never
+ * gets longer. */
 static void show_options(char *text)
 {
     const bool flags = atomic_load(&as_flags);
@@ -77,8 +79,8 @@ static void show_options(char *text)
     *to = '\0';
 }
 
-/* Names in messages come from outside: a newline or an escape sequence in a file name must not
- * start a second line or move the cursor. */
+/* Replaces control characters. A newline or an escape sequence in a file name must not start a second line or
+ * move the cursor. */
 static void make_printable(char *s)
 {
     for (; *s; s++) {
@@ -87,14 +89,15 @@ static void make_printable(char *s)
     }
 }
 
-/* Secrets first: a URL ends at a control character. */
+/* Hides secrets first, while control characters still end a URL. */
 static void finish_message(leat_error *err)
 {
     leat__str_hide_secrets(err->message, sizeof err->message);
     make_printable(err->message);
 }
 
-/* Backquotes of the format only: those of file names stay as they are. Returns the length as vsnprintf does.
+/* Formats a message and shows options that `fmt` has in backquotes; backquotes in file names stay. Returns
+ * the length as vsnprintf does.
  */
 static int format(char *out, size_t size, const char *fmt, va_list ap)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How code inside leat fails: see include/leat/error.h for what the caller sees.
+ * How functions inside leat report errors. include/leat/error.h describes the public side.
  *
- *   - A function that owns nothing:        LEAT_TRY(leat__thing_do(…, err));
- *   - A function that owns something starts its locals NULL/zero, keeps `int rc`, uses
+ *   - A function that owns nothing uses LEAT_TRY(leat__thing_do(…, err));
+ *   - A function that owns something sets its locals to NULL or zero, keeps `int rc`, uses
  *     LEAT_GO(rc, out, expr) and has one label `out:` that releases what is still owned;
- *     it hands over by setting the local to NULL before `out:`.
+ *     it passes ownership on by setting the local to NULL before `out:`.
  */
 #ifndef LEAT_BASE_ERROR_H
 #define LEAT_BASE_ERROR_H
@@ -37,22 +37,22 @@
 /* Fills *err (may be NULL) with a formatted one-line message and returns `code`. Control
  * characters in the message are replaced, so that hostile names cannot forge output.
  *
- * `fmt` has the names of options in backquotes: "`pad_mask` has no effect". C and Python users read
- * pad_mask, users of the command its flag, --pad-mask. tests/lint/options.py checks them. */
+ * `fmt` has the names of options in backquotes: "`pad_mask` has no effect". C and Python users see pad_mask;
+ * users of the command see the flag, --pad-mask. tests/lint/options.py checks the names. */
 int leat__fail(leat_error *err, int code, const char *fmt, ...) LEAT_PRINTF(3, 4);
 
-/* Messages show options as flags from now on, or as names again. The command calls it before it starts
+/* Makes messages show options as flags (true) or as names (false). The command calls it before it starts
  * threads. */
 void leat__options_as_flags(bool flags);
 
-/* The same for a failed system call: picks the code from `sys_errno` (ENOSPC, ENOENT …, else
- * EIO) and appends its text. */
+/* Like leat__fail, for a failed system call: picks the code from `sys_errno` (ENOSPC, ENOENT …, else EIO) and
+ * appends its text. */
 int leat__fail_errno(leat_error *err, int sys_errno, const char *fmt, ...) LEAT_PRINTF(3, 4);
 
-/* Out of memory, always with the same text: "out of memory: cannot allocate N bytes for WHAT". */
+/* Fails with LEAT_ENOMEM and the message "out of memory: cannot allocate N for WHAT". */
 int leat__fail_nomem(leat_error *err, uint64_t bytes, const char *what);
 
-/* Prepends "context: " to the message of an error that is passed up; returns err->code. */
+/* Prepends "context: " to the message of an error from a callee; returns err->code. */
 int leat__error_context(leat_error *err, const char *fmt, ...) LEAT_PRINTF(2, 3);
 
 /* Records the sample and the position in it; key may be NULL, sample and offset -1 when

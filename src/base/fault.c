@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plan of injected failures. Process-wide and atomic; any thread may ask.
+ * The plan of injected failures. Process-wide and atomic; any thread may call.
  */
 #include "base/fault.h"
 

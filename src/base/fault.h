@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Injected failures, for tests. Every place that can fail for a reason outside leat asks
- * LEAT_FAULT(kind) first. In builds without -Dfault=true the question costs nothing.
+ * Injected failures, for tests. Every place that can fail for a reason outside leat calls LEAT_FAULT(kind)
+ * first. In builds without -Dfault=true the call costs nothing.
  *
- * A test arms one kind: the n-th question (from 1) fails, either once or every time from then on.
- * A plan with n = 0 only counts, so a test first counts and then fails each call in turn.
+ * A test arms one kind: the n-th call (from 1) fails, either once or every time from then on. With n = 0
+ * calls are only counted, so that a test can first count them and then fail each one in turn.
  */
 #ifndef LEAT_BASE_FAULT_H
 #define LEAT_BASE_FAULT_H
@@ -30,15 +30,14 @@ bool leat__fault_hit(leat__fault_kind kind);
 #define LEAT_FAULT(kind) false
 #endif
 
-/* Arms `kind` (n = 0: count only); disarms all kinds; returns how often `kind` was asked
- * since. */
+/* Arm `kind` (n = 0: count only), disarm all kinds, and return how often `kind` was called since. */
 void leat__fault_arm(leat__fault_kind kind, uint64_t nth, bool for_ever);
-/* The n-th question kills the process instead, as kill -9 would. */
+/* Makes the n-th call kill the process, as kill -9 would. */
 void leat__fault_arm_kill(leat__fault_kind kind, uint64_t nth);
 void leat__fault_disarm(void);
 uint64_t leat__fault_count(leat__fault_kind kind);
 
-/* True in builds that can inject. */
+/* True in builds with -Dfault=true. */
 bool leat__fault_available(void);
 
 #endif

@@ -4,7 +4,7 @@
  */
 #include "base/hash.h"
 
-#define XXH_STATIC_LINKING_ONLY /* the state as a member, not a second allocation */
+#define XXH_STATIC_LINKING_ONLY /* makes XXH3_state_t complete, so that it can be a member */
 #include <xxhash.h>
 #ifdef LEAT_XXH_DISPATCH
 #include <xxh_x86dispatch.h> /* uses the widest vectors of this CPU; the values are the same */
@@ -13,8 +13,8 @@
 #include "base/mem.h"
 
 /* libxxhash 0.8.1 returns from its wide loops without vzeroupper. Until some code clears the upper halves of
- * the vector registers, each change between SSE and AVX code costs about 100 cycles: every call of libm that
- * uses FMA (half of the time of a check of small images). */
+ * the vector registers, each switch between SSE and AVX code costs about 100 cycles, for example in every
+ * libm call that uses FMA. That was half of the time to check small images. */
 static inline void clear_uppers(void)
 {
 #if defined LEAT_XXH_DISPATCH && defined LEAT_X86

@@ -27,7 +27,7 @@ uint64_t leat__hasher_value64(const leat__hasher *h);
 leat__hash128 leat__hasher_value128(const leat__hasher *h);
 void leat__hasher_close(leat__hasher **h);
 
-/* Cheap, strong mixing of one word (a bijection): for keys and seeds, not for data. */
+/* Mixes one word, cheaply and well (a bijection): for keys and seeds, not for data. */
 static inline uint64_t leat__mix64(uint64_t x)
 {
     x ^= x >> 32;

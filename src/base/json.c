@@ -84,7 +84,7 @@ static void put_escaped(leat__buf *out, const char *s, size_t len)
             leat__buf_puts(out, c == '\n' ? "\\n" : c == '\t' ? "\\t" : text);
             i++;
         } else {
-            /* the longest stretch of plain characters, cut at the first bad byte */
+            /* the longest sequence of plain characters, up to the first bad byte */
             size_t end = i, good;
             while (end < len && (unsigned char)s[end] >= 0x20 && s[end] != '"' && s[end] != '\\' &&
                    s[end] != 0x7f)
@@ -148,7 +148,7 @@ void leat__json_double(leat__json *j, double v)
         leat__json_null(j);
         return;
     }
-    /* the shortest of these that reads back equal; printf uses the decimal point of the locale */
+    /* the fewest digits that read back equal; printf may use the locale's decimal comma */
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, v);
         if (strtod(text, NULL) == v) break;

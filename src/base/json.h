@@ -41,7 +41,7 @@ void leat__json_bool(leat__json *j, bool v);
 void leat__json_null(leat__json *j);
 void leat__json_raw(leat__json *j, const char *json); /* a value that already is JSON */
 
-/* key and value in one call */
+/* Write key and value in one call. */
 void leat__json_kstr(leat__json *j, const char *key, const char *s);
 void leat__json_ku64(leat__json *j, const char *key, uint64_t v);
 void leat__json_ki64(leat__json *j, const char *key, int64_t v);

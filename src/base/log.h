@@ -8,7 +8,7 @@
 
 #include <leat/log.h>
 
-/* Does nothing when there is no callback or the level is above the one asked for. */
+/* Does nothing without a callback, or when `level` is more detailed than log->level. */
 void leat__log(const leat_log *log, leat_log_level level, const char *fmt, ...) LEAT_PRINTF(3, 4);
 
 #endif

@@ -35,11 +35,10 @@
 #else
 #define SANITIZED 0
 #endif
-/* Blocks of at least this size are mapped. Never under AddressSanitizer, which checks the
- * heap, or ThreadSanitizer, which does not see mremap: it took two owners of one address for a race. */
+/* Blocks of at least this size are mapped. Never under AddressSanitizer, which checks only the heap, or
+ * ThreadSanitizer, which does not see mremap and reports two owners of one address as a race. */
 #define LARGE (SANITIZED ? SIZE_MAX : (size_t)256 << 10)
-/* Page-aligned blocks of at least this size ask for huge pages, because they are filled
- * completely. */
+/* Page-aligned blocks of at least this size request huge pages, because they are filled completely. */
 #define HUGE ((size_t)8 << 20)
 #define LIVE_MARK 0x6c656174u /* "leat": debug builds detect frees of foreign or freed blocks */
 
@@ -205,7 +204,7 @@ void leat__mem_populate(void *data, size_t size)
 #endif
 }
 
-/* Grows or shrinks in place; NULL when the block has to move between heap and mapping. */
+/* Resizes a heap block or a mapping; NULL when the block has to move between the two. */
 static char *change_memory(header *h, size_t total)
 {
     if (h->mapped == 0) return total < LARGE ? realloc(h->start, total) : NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Allocation with a category. Every heap byte of leat goes through here. So memory use per category
- * is always known (modules without one use MISC), a process-wide hard limit can be set, and tests can fail
- * the n-th call. Blocks are aligned to 16 bytes, or as requested (powers of two up to 2 MiB). Any thread may
- * call; any thread may free a block.
+ * Allocation with a category. All heap memory of leat is allocated here. So memory use per category is always
+ * known (modules without one use MISC), a process-wide hard limit can be set, and tests can fail the n-th
+ * call. Blocks are aligned to 16 bytes, or as requested (powers of two up to 2 MiB). Any thread may allocate,
+ * and any thread may free a block.
  */
 #ifndef LEAT_BASE_MEM_H
 #define LEAT_BASE_MEM_H
@@ -37,9 +37,8 @@ typedef enum leat__mem_cat {
         LEAT__MEM_CATS
 } leat__mem_cat;
 
-/* NULL when out of memory, over the limit, or when a fault is injected. A size of 0 gives a
- * unique block. The _array forms multiply with an overflow check; zalloc forms return zeroed
- * memory. */
+/* Return NULL when out of memory, over the limit, or when a fault is injected. A size of 0 gives a unique
+ * block. The _array forms multiply with an overflow check; zalloc forms return zeroed memory. */
 void *leat__alloc(leat__mem_cat cat, size_t size) LEAT_MUST_CHECK;
 void *leat__zalloc(leat__mem_cat cat, size_t size) LEAT_MUST_CHECK;
 void *leat__alloc_array(leat__mem_cat cat, size_t count, size_t size) LEAT_MUST_CHECK;
@@ -53,7 +52,7 @@ void leat__free(void *ptr); /* NULL is fine */
 
 /* Asks the system for small pages for a block that was not written to yet. */
 void leat__mem_small_pages(void *ptr);
-/* Faults in memory now, on this thread, so that the thread that writes to it first does not have to. */
+/* Faults in memory now, on this thread, so that the first writer does not take the page faults. */
 void leat__mem_populate(void *data, size_t size);
 
 char *leat__strdup(leat__mem_cat cat, const char *s) LEAT_MUST_CHECK;
@@ -71,7 +70,7 @@ uint64_t leat__mem_peak(leat__mem_cat cat);
 uint64_t leat__mem_blocks(void); /* live blocks: 0 once everything is closed */
 void leat__mem_peak_reset(void);
 
-/* Process-wide hard limit in bytes, 0 = none. Allocations that would exceed it fail. */
+/* Sets the process-wide hard limit in bytes, 0 = none. Allocations that would exceed it fail. */
 void leat__mem_limit_set(uint64_t bytes);
 
 #endif

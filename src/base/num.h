@@ -33,7 +33,7 @@ static inline LEAT_MUST_CHECK bool leat__mul_size(size_t a, size_t b, size_t *pr
     return !__builtin_mul_overflow(a, b, product);
 }
 
-/* Next multiple of `align`, a power of two. */
+/* Rounds up to a multiple of `align`, a power of two. */
 static inline LEAT_MUST_CHECK bool leat__align_up_u64(uint64_t value, uint64_t align, uint64_t *result)
 {
     uint64_t sum;

@@ -23,7 +23,7 @@ typedef enum leat__param_kind {
     LEAT__PARAM_STRING,  /* text */
     LEAT__PARAM_PATH,    /* text, completes as a file name */
     LEAT__PARAM_FLOATS,  /* fixed number of doubles, "0.485,0.456,0.406"; the number is `arity` */
-    LEAT__PARAM_INTS     /* the same with integers, "224,256" */
+    LEAT__PARAM_INTS     /* fixed number of integers, "224,256" */
 } leat__param_kind;
 
 #define LEAT__PARAM_ARITY_MAX 16
@@ -45,14 +45,14 @@ typedef struct leat__value {
     int64_t i;
     uint64_t u;
     double f;
-    const char *s; /* view of the parsed text */
+    const char *s; /* the parsed text, not copied */
     double list[LEAT__PARAM_ARITY_MAX];
     int count;
 } leat__value;
 
-/* Parses `text` as a value of `p` and checks its range. On failure LEAT_EINVAL and one line, with
- * a hint to the nearest choice: "--batch: 0 is out of range (1 to 65536)". `shown` is the name as
- * the user wrote it ("--batch", "RandomErasing.p"). */
+/* Parses `text` as a value of `p` and checks its range. LEAT_EINVAL: the message is one line, "--batch: 0 is
+ * out of range (1 to 65536)", and suggests the nearest choice. `shown` is the name as the user wrote it
+ * ("--batch", "RandomErasing.p"). */
 int leat__param_parse(const leat__param *p, const char *shown, const char *text, leat__value *value,
                       leat_error *err) LEAT_MUST_CHECK;
 

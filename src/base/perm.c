@@ -8,8 +8,8 @@
  * permutes [0, 2^bits), the walk ends and the result permutes [0, n). 2^bits < 2n, so the mean is
  * below two steps.
  *
- * Up to 64 elements a network is too narrow to mix well (its permutations are biased: at n = 2 by
- * almost 1 %). There the shuffle is drawn once, by Fisher and Yates, into the table.
+ * Up to 64 elements a network is too narrow to mix well (its permutations are biased: at n = 2 by almost 1
+ * %). There a Fisher-Yates shuffle is drawn once into the table.
  */
 #include "base/perm.h"
 
@@ -52,8 +52,8 @@ void leat__perm_init(leat__perm *p, uint64_t n, uint64_t key, uint64_t tweak)
     }
 }
 
-/* A keyed word for a half of at most 24 bits. Taken from the top bits, which depend on all input
- * bits. */
+/* The round function: 24 keyed bits for a half of at most 24 bits. They are the top bits, which depend on all
+ * input bits. */
 static inline uint64_t round_value(uint64_t key, uint64_t half)
 {
     uint64_t x = (half ^ key) * 0x9e3779b97f4a7c15u;
@@ -81,7 +81,7 @@ uint64_t leat__perm_at(const leat__perm *p, uint64_t position)
     return x;
 }
 
-/* The rounds backwards. The walk back passes the same results >= n as the walk to the element. */
+/* Runs the rounds backwards. Cycle walking then passes through the same values >= n in reverse order. */
 uint64_t leat__perm_find(const leat__perm *p, uint64_t element)
 {
     LEAT_ASSERT(element < p->n);

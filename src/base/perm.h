@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keyed bijections on [0, n), n up to 2^48: a shuffle that needs no array. Position -> element
- * and back in O(1), a pure function of (key, tweak, n). docs/internals/random.md explains how it
- * works and why it is uniform enough.
+ * Keyed bijections on [0, n), n up to 2^48: a shuffle that needs no array. Maps position to element and back
+ * in O(1), as a pure function of (key, tweak, n). docs/internals/random.md explains how it works and why it
+ * is uniform enough.
  */
 #ifndef LEAT_BASE_PERM_H
 #define LEAT_BASE_PERM_H
@@ -21,7 +21,7 @@ typedef struct leat__perm {
     };
 } leat__perm;
 
-/* n in [1, LEAT__PERM_MAX]. Every bit of `key` and `tweak` matters. */
+/* Makes the permutation of n elements, n in [1, LEAT__PERM_MAX]. All bits of `key` and `tweak` are used. */
 void leat__perm_init(leat__perm *p, uint64_t n, uint64_t key, uint64_t tweak);
 uint64_t leat__perm_at(const leat__perm *p, uint64_t position);  /* position < n */
 uint64_t leat__perm_find(const leat__perm *p, uint64_t element); /* its position; element < n */

@@ -22,13 +22,13 @@ void leat__sha256_init(leat__sha256 *s);
 void leat__sha256_update(leat__sha256 *s, const void *data, size_t len);
 void leat__sha256_final(leat__sha256 *s, uint8_t out[LEAT__SHA256_BYTES]);
 
-/* In one call; hex has room for 65 bytes. */
+/* Hash in one call; `hex` has room for 65 bytes. */
 void leat__sha256_of(const void *data, size_t len, uint8_t out[LEAT__SHA256_BYTES]);
 char *leat__sha256_hex(const void *data, size_t len, char *hex);
 void leat__hmac_sha256(const void *key, size_t key_len, const void *data, size_t len,
                        uint8_t out[LEAT__SHA256_BYTES]);
 
-/* Lower-case hexadecimal with a NUL; returns hex. */
+/* Writes lower-case hexadecimal with a NUL; returns `hex`. */
 char *leat__to_hex(const uint8_t *data, size_t len, char *hex);
 
 /* Base64 (RFC 4648) with padding. `text` has room for 4 * ((len + 2) / 3) + 1 bytes. Decoding

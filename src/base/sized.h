@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Clears the caller's `size` bytes and stores the size in the first field; false when it does not
- * fit. */
+/* Zeroes the caller's struct of `size` bytes and stores the size in its first field; false when it is too
+ * small for that. */
 static inline bool leat__sized_init(void *to, uint32_t size)
 {
     if (to == NULL || size < sizeof size) return false;

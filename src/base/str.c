@@ -285,7 +285,7 @@ size_t leat__str_distance(const char *a, const char *b)
     if (n > WORD_MAX || m > WORD_MAX) return n > m ? n : m;
     for (size_t j = 0; j <= m; j++) row[1][j] = j;
     for (size_t i = 1; i <= n; i++) {
-        /* row[0] two above, row[1] one above, row[2] this one */
+        /* row[2] is the current row; row[1] and row[0] are the two above it */
         row[2][0] = i;
         for (size_t j = 1; j <= m; j++) {
             size_t cost = a[i - 1] == b[j - 1] ? 0 : 1;
@@ -361,7 +361,7 @@ size_t leat__str_web_prefix(const char *s)
     return strncmp(s + at, "://", 3) == 0 ? at + 3 : 0;
 }
 
-/* Replaces text[from, to) by "…", what follows is cut to `size`. Returns the end of the dots. */
+/* Replaces text[from, to) by "…"; the text after it is truncated to `size`. Returns the end of the dots. */
 static size_t put_dots(char *text, size_t size, size_t from, size_t to)
 {
     static const char dots[] = "\xe2\x80\xa6";
@@ -423,7 +423,7 @@ const char *leat__str_shown(const char *s, char *out, size_t size)
     return out;
 }
 
-/* The character that a letter behind a backslash stands for; 0: none. */
+/* Returns the character for the letter after a backslash; 0: none. */
 static char escaped(char letter)
 {
     switch (letter) {

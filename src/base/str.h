@@ -16,25 +16,25 @@ bool leat__str_starts(const char *s, const char *prefix);
 bool leat__str_ends(const char *s, const char *suffix);
 bool leat__str_ends_nocase(const char *s, const char *suffix);
 
-/* Natural order of names: digit sequences compare as numbers ("a2" < "a10"). A total order: 0
- * only for equal strings. */
+/* Compares names in natural order: digit sequences compare as numbers ("a2" < "a10"). Returns 0 only for
+ * equal strings. */
 int leat__str_natural_cmp(const char *a, const char *b);
 
-/* Parses the whole string: no blanks, no trailing characters; false when malformed or out of
- * range. Bytes: 512, 4K, 1.5G, 2TiB, 10MB (K = Ki = 1024, KB = 1000 …). Seconds: 250ms, 3s, 2m,
- * 1h, or a plain number of seconds. */
+/* Parse the whole string, without blanks or trailing characters; false when malformed or out of range. Bytes:
+ * 512, 4K, 1.5G, 2TiB, 10MB (K = Ki = 1024, KB = 1000 …). Seconds: 250ms, 3s, 2m, 1h, or a plain number of
+ * seconds. */
 bool leat__str_to_i64(const char *s, int64_t *value);
 bool leat__str_to_u64(const char *s, uint64_t *value);
 bool leat__str_to_double(const char *s, double *value);
 bool leat__str_to_bytes(const char *s, uint64_t *value);
-/* The same for amounts usually counted in thousands: "10G" is 10 GB, only "10GiB" is binary. */
+/* Parses amounts that are usually decimal: "10G" is 10 GB, only "10GiB" is binary. */
 bool leat__str_to_bytes10(const char *s, uint64_t *value);
 bool leat__str_to_seconds(const char *s, double *value);
 bool leat__str_to_bool(const char *s, bool *value);
 
-/* "1.50 GiB" into `out` (at least 16 bytes); "12.3k" for plain counts. Return out. */
+/* Format into `out` (at least 16 bytes) and return it: "1.50 GiB" for bytes, "12.3k" for counts. */
 char *leat__format_bytes(uint64_t bytes, char *out, size_t size);
-/* The same for messages, rounded up, so that a memory limit of this size is enough:
+/* Formats a size for messages, rounded up, so that a memory limit of the printed size is enough:
  * leat__fail(err, …, "needs %s", leat__as_size(bytes).text). */
 typedef struct leat__size_text {
     char text[16];
@@ -51,26 +51,25 @@ const char *leat__str_nearest(const char *word, const char *const *words, size_t
 /* Makes `s` printable: control characters and bytes that are not UTF-8 become \xHH; cut to `size`
  * bytes. Returns `out`. */
 const char *leat__str_shown(const char *s, char *out, size_t size);
-/* Replaces user and password and the query of every http and https URL in `text` by "…", in place; `size` is
- * what text and NUL may take. For whatever is printed, logged or stored. A URL ends at a blank, '"', '<' or
- * '>'. */
+/* Replaces user, password and query of every http and https URL in `text` by "…", in place; text and NUL may
+ * take `size` bytes. Use it on everything that is printed, logged or stored. A URL ends at a blank, '"', '<'
+ * or '>'. */
 void leat__str_hide_secrets(char *text, size_t size);
-/* The same for one URL whose host begins at `host`, up to `end`. Returns the new end. */
+/* Hides the secrets of one URL whose host begins at `host`, up to `end`. Returns the new end. */
 size_t leat__str_hide_in_url(char *text, size_t size, size_t host, size_t end);
-/* Length of "http://" or "https://", in any case, at the start of `s`; 0 when there is none. */
+/* Returns the length of "http://" or "https://" (any case) at the start of `s`; 0 when there is none. */
 size_t leat__str_web_prefix(const char *s);
-/* A line of a list of keys, in place; returns its new length. A line in double quotes has \\n, \\r, \\" and
- * \\\\ for line breaks, quotes and backslashes of the key; any other line is the key as it stands. */
+/* Unquotes a line of a list of keys in place; returns its new length. A line in double quotes uses \\n, \\r,
+ * \\" and \\\\ for line breaks, quotes and backslashes of the key. Any other line is the key itself. */
 size_t leat__str_unquote(char *line, size_t len);
-/* Appends a path quoted for a POSIX shell: in single quotes where needed, and with "./" in front where it
- * would be read as an option. */
+/* Appends a path quoted for a POSIX shell: in single quotes where needed, and prefixed with "./" if it looks
+ * like an option. */
 int leat__str_shell(leat__buf *out, const char *path);
 /* True for valid UTF-8 (no overlong forms, no surrogates). *good: length of the valid prefix. */
 bool leat__utf8_valid(const char *s, size_t len, size_t *good);
 
-/* Paths. join inserts one '/'; base and ext are views into `path` ("" when there is none; ext has
- * no dot). relative_safe is true for a path that may be created below a folder: relative, not
- * empty, no NUL, and no "..", "." or empty part. */
+/* Paths. join inserts one '/'; base returns the part of `path` after the last '/'. relative_safe is true for
+ * a path that may be created below a folder: relative, not empty, no NUL, and no "..", "." or empty part. */
 int leat__path_join(leat__buf *out, const char *dir, const char *name);
 const char *leat__path_base(const char *path);
 bool leat__path_relative_safe(const char *path, size_t len);

@@ -20,8 +20,8 @@
 #include "base/mem.h"
 
 #define NAME_BYTES 16 /* the kernel's limit, NUL included */
-/* The default of 8 MiB per thread soon exhausts an address space limit. Sanitizers need more stack
- * than our 1 MiB. */
+/* Many threads with the default of 8 MiB would exceed a limit of the address space. Sanitizers need more
+ * stack than our 1 MiB. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STACK_BYTES (8u << 20)
 #elif defined(__has_feature)

@@ -51,7 +51,7 @@ void leat__cond_destroy(leat__cond *c);
 void leat__cond_signal(leat__cond *c);
 void leat__cond_broadcast(leat__cond *c);
 void leat__cond_wait(leat__cond *c, leat__mutex *m);
-/* False when `deadline_ns` (of leat__clock_ns) passed. Wake-ups may be spurious. */
+/* Returns false when `deadline_ns` (of leat__clock_ns) passed. Wake-ups may be spurious. */
 bool leat__cond_wait_until(leat__cond *c, leat__mutex *m, uint64_t deadline_ns);
 
 /* A shared/exclusive lock; waiters for exclusive access go first. */
@@ -73,7 +73,7 @@ typedef struct leat__bell {
 
 void leat__bell_ring(leat__bell *b); /* wakes all; async-signal-safe, any thread, no lock needed */
 uint32_t leat__bell_rings(const leat__bell *b);
-/* Releases `m` until the count differs from `seen`; false when `deadline_ns` (UINT64_MAX: none)
+/* Releases `m` and waits until the count differs from `seen`; false when `deadline_ns` (UINT64_MAX: none)
  * passed first. Wake-ups may be spurious. */
 bool leat__bell_wait_until(leat__bell *b, uint32_t seen, leat__mutex *m, uint64_t deadline_ns);
 
@@ -85,8 +85,8 @@ void leat__once_run(leat__once *once, void (*fn)(void));
  * use, to refuse work in a forked child. Costs one load. */
 uint32_t leat__fork_generation(void);
 
-/* The process was asked to end (Ctrl-C in the command): requests to a server give up, and nothing more is
- * written there. May be called by a signal handler. It stays so. */
+/* Asks the process to end (Ctrl-C in the command): requests to a server give up, and nothing more is written
+ * there. A signal handler may call it. It cannot be undone. */
 void leat__stop_ask(void);
 bool leat__stop_asked(void);
 
