@@ -22,7 +22,7 @@
 /* Version 1 reports "no limit" as the largest multiple of a page. */
 #define V1_UNLIMITED (UINT64_C(1) << 62)
 
-/* Called for each group on the way up; `dir` is below the sysroot. */
+/* Called for the own group and each parent; `dir` is below the sysroot. */
 typedef void (*visit)(leat__cgroup *cg, const char *dir);
 
 static uint64_t minus(uint64_t a, uint64_t b)
@@ -80,8 +80,8 @@ static void take_memory(leat__cgroup *cg, uint64_t limit, uint64_t used)
     cg->memory_left = LEAT_MIN(cg->memory_left, minus(limit, used));
 }
 
-/* File cache is charged to the group but is freed under memory pressure. Pages of tmpfs and
- * shared memory are not: the kernel keeps them out of these two lists. */
+/* Subtracts the page cache, which is charged to the group but freed under memory pressure. Pages of tmpfs and
+ * shared memory are not freed, and are not in these two counters. */
 static uint64_t without_cache(uint64_t used, const char *stat, const char *inactive, const char *active)
 {
     uint64_t pages = 0;
@@ -156,7 +156,7 @@ static void all_v2(leat__cgroup *cg, const char *dir)
 
 /* ---- finding the groups ---------------------------------------------------------------- */
 
-/* The path of our group in one hierarchy; `controller` is NULL for version 2. Lines look like
+/* Finds the path of our group in one hierarchy; `controller` is NULL for version 2. Lines look like
  * "4:cpu,cpuacct:/user.slice" and, for version 2, "0::/user.slice". */
 static bool own_path(const char *cgroups, const char *controller, char out[PATH_MAX])
 {
@@ -183,9 +183,9 @@ static bool is_dir(const char *dir)
     return leat__sysfile_path(path, "%s/.", dir) && access(path, F_OK) == 0;
 }
 
-/* Our group's folder in the file system: the mount point, plus our path without the part that is
- * the root of the mount. When the two do not match (a path outside the namespace, a group that is
- * not visible), the mount point is the best guess. */
+/* Builds our group's folder in the file system: the mount point, plus our path without the root of the mount.
+ * When the path is not below that root (outside the namespace, or a group that is not visible), the mount
+ * point is the best guess. */
 static void locate(const leat__mount *m, const char *path, char out[PATH_MAX])
 {
     size_t top = strcmp(m->root, "/") == 0 ? 0 : strlen(m->root);

@@ -14,7 +14,7 @@ typedef struct leat__cgroup {
     double cpu_quota;                                  /* smallest of all groups, in CPUs; 0 = none */
     uint64_t periods, throttled_periods, throttled_us; /* of the group with that quota */
     uint64_t memory_limit;                             /* smallest of all groups; LEAT_UNLIMITED = none */
-    uint64_t memory_used;                              /* of the group with that limit, without file cache */
+    uint64_t memory_used;                              /* of the group with that limit, without page cache */
     uint64_t memory_left;                              /* smallest limit - used of all groups */
     uint64_t swap_left;                                /* smallest swap limit - used; LEAT_UNLIMITED = none */
     bool has_cpuset;
@@ -22,7 +22,7 @@ typedef struct leat__cgroup {
     char unified[PATH_MAX]; /* own version 2 group (below the sysroot), "" = none */
 } leat__cgroup;
 
-/* Never fails: a file that cannot be read sets no limit. */
+/* Reads all limits. Never fails: a file that cannot be read sets no limit. */
 void leat__cgroup_read(leat__cgroup *cg);
 
 #endif

@@ -18,7 +18,7 @@
 #include <cpuid.h>
 #endif
 
-/* Facts about the machine that are never masked. */
+/* Flags that are never masked. */
 #define STICKY_BITS ((uint32_t)LEAT__CPU_SLOW_PDEP)
 
 static struct {
@@ -117,7 +117,7 @@ bool leat__cpu_mask_parse(const char *text, uint32_t *keep)
 #ifdef LEAT_X86
 static uint64_t read_xcr0(void)
 {
-    /* The instruction itself: the intrinsic would need this file compiled with -mxsave. */
+    /* Inline assembly, because the intrinsic would need this file compiled with -mxsave. */
     uint32_t lo, hi;
     __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
     return (uint64_t)hi << 32 | lo;

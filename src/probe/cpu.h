@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The instruction sets of this CPU, and which of them kernels may use. Detection runs once,
- * outside the files compiled for newer ISAs. Two masks can remove levels: the environment
- * (LEAT_CPU_MASK=scalar|avx2|avx512|avx512icl, or a hexadecimal mask of bits to keep) for the
- * whole process, and the API, for tests. An invalid value of the variable masks nothing, and
- * leat__cpu_check reports it. Levels build on each other: masking AVX2 also masks AVX-512. Any
- * thread may call.
+ * The instruction sets of this CPU, and which of them kernels may use. Detection runs once, in a file
+ * compiled for the baseline. Two masks can remove levels: the environment
+ * (LEAT_CPU_MASK=scalar|avx2|avx512|avx512icl, or a hexadecimal mask of bits to keep) for the whole process,
+ * and the API, for tests. An invalid value of the variable masks nothing, and leat__cpu_check reports it.
+ * Levels build on each other: masking AVX2 also masks AVX-512. Any thread may call.
  */
 #ifndef LEAT_PROBE_CPU_H
 #define LEAT_PROBE_CPU_H
@@ -23,7 +22,7 @@ enum {
     LEAT__CPU_SLOW_PDEP = 1 << 16, /* pdep/pext in microcode (AMD before Zen 3) */
 };
 
-uint32_t leat__cpu_detected(void); /* levels of the machine */
+uint32_t leat__cpu_detected(void); /* levels the CPU supports */
 uint32_t leat__cpu_flags(void);    /* detected and not masked: kernels use these */
 
 /* Keeps only these bits from now on ("present but slow" bits are always kept); ~0 restores all
@@ -35,7 +34,7 @@ void leat__cpu_mask(uint32_t keep);
  * line. */
 int leat__cpu_check(leat_error *err) LEAT_MUST_CHECK;
 
-/* "avx512icl", "avx512", "avx2" or "scalar": highest level of these flags. */
+/* Returns the highest level in these flags: "avx512icl", "avx512", "avx2" or "scalar". */
 const char *leat__cpu_level(uint32_t flags);
 const char *leat__cpu_model(void); /* brand string, "" when unknown */
 

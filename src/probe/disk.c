@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The storage of a path: its mount and the kernel's facts about the block device. The mount is
- * the longest mount point above the resolved path, because stat() returns made-up device numbers
- * on btrfs and overlay. No state, any thread.
+ * The storage of a path: its mount and the kernel's data about the block device. The mount is found as the
+ * longest mount point above the resolved path, because stat() returns made-up device numbers on btrfs and
+ * overlay. No state, any thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -62,8 +62,8 @@ static bool is_network(const char *type)
     return false;
 }
 
-/* The device's own queue or, for a partition, the queue of its disk. sysfs entries are links, so
- * ".." is the parent of the link's target. */
+/* Reads a number from the device's own queue or, for a partition, from the queue of its disk. sysfs entries
+ * are links, so ".." is the parent of the link's target. */
 static bool queue_u64(uint64_t *value, uint32_t major, uint32_t minor, const char *file)
 {
     return leat__sysfile_u64(value, "/sys/dev/block/%u:%u/queue/%s", major, minor, file) ||
@@ -91,8 +91,8 @@ static void read_device(leat_disk *disk, uint32_t major, uint32_t minor)
     }
 }
 
-/* File systems on several devices or none have their own number (0:…); the mount's source may
- * still name a device. */
+/* Finds the block device of a mount. File systems on several devices or none have a number 0:…, but the
+ * mount's source may still name a device. */
 static void find_device(leat_disk *disk, const leat__mount *m)
 {
     struct stat st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Collects the machine's facts: the smallest of the limits of host, control groups and resource
- * limits. Facts only, no policy. No state, any thread.
+ * Collects the machine's facts. Of the limits of host, control groups and rlimits, the smallest counts. Facts
+ * only, no policy. No state, any thread.
  */
 #include "probe/machine.h"
 
@@ -116,11 +116,11 @@ static host_memory read_meminfo(uint64_t page)
 
 bool leat__machine_reports_free(void)
 {
-    uint64_t order; /* -1: no device of the host asks for free memory */
+    uint64_t order; /* -1: free page reporting is off */
     return leat__sysfile_u64(&order, "/sys/module/page_reporting/parameters/page_reporting_order");
 }
 
-/* Address space in use, which RLIMIT_AS limits. */
+/* Returns the address space in use, which RLIMIT_AS limits. */
 static uint64_t address_space(uint64_t page)
 {
     char text[128];
@@ -131,7 +131,7 @@ static uint64_t address_space(uint64_t page)
 
 static uint64_t own_status(const char *key)
 {
-    char text[4096]; /* memory is among the first 1,500 bytes */
+    char text[4096]; /* the lines about memory are in the first 1,500 bytes */
     uint64_t kib;
     if (!leat__sysfile_read(text, sizeof text, "/proc/self/status")) return 0;
     return leat__text_key_u64(text, key, &kib) ? kib * 1024 : 0;
@@ -188,7 +188,7 @@ static void read_shm(leat_machine *m)
 
 /* ---- the rest -------------------------------------------------------------------------- */
 
-/* Share of the last ten seconds in which some thread of our group waited ("some avg10=1.53
+/* Returns the share of the last ten seconds in which some thread of our group waited ("some avg10=1.53
  * avg60=…"). Uses the host's value when the group has none. */
 static double pressure(const leat__cgroup *cg, const char *what)
 {
@@ -203,7 +203,7 @@ static double pressure(const leat__cgroup *cg, const char *what)
     return leat__str_to_double(number, &value) && value >= 0 && value <= 100 ? value : -1;
 }
 
-/* Containers and hardened kernels refuse io_uring; only trying shows it. */
+/* Tries to create a ring: containers and hardened kernels refuse io_uring, and only a try shows it. */
 static uint32_t can_make_ring(void)
 {
     struct io_uring_params params;
@@ -271,7 +271,7 @@ static void put_bytes(leat__json *j, const char *key, uint64_t bytes)
     }
 }
 
-/* null below `least`, the range of "unknown" and "none". */
+/* Writes null for values below `least`, which mean "unknown" or "none". */
 static void put_double(leat__json *j, const char *key, double value, double least)
 {
     leat__json_key(j, key);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Facts of the host alone, and machine facts as JSON, for the command and the tests. The facts:
- * include/leat/machine.h.
+ * Machine facts without GPUs, and as JSON, for the command and the tests. include/leat/machine.h describes
+ * the facts.
  */
 #ifndef LEAT_PROBE_MACHINE_H
 #define LEAT_PROBE_MACHINE_H
@@ -11,22 +11,22 @@
 #include "base/buf.h"
 #include "base/json.h"
 
-/* As leat_machine_read, without GPUs: loads no library of NVIDIA's. For those who need CPUs or memory. */
+/* Reads the facts without GPUs, and so loads no NVIDIA library. For callers that need only CPUs or memory. */
 void leat__machine_host(leat_machine *m);
 
 /* Writes keys named like the fields into an object that the caller opened and may extend; unlimited or
  * unknown values are null. */
 void leat__machine_json_fields(const leat_machine *m, leat__json *j);
 
-/* Whether this is a virtual machine that gives free memory back to its host (free page reporting): blocks of
- * 2 MiB and more, which huge pages then get from the host again, 4 KiB at a time. */
+/* True in a virtual machine that returns free memory to its host (free page reporting). It returns blocks of
+ * 2 MiB and more; huge pages then fetch them again from the host, 4 KiB at a time. */
 bool leat__machine_reports_free(void);
 
-/* Peak resident memory of this process (VmHWM); 0 when unknown. Not from getrusage: its maximum
- * survives exec, so it may belong to the parent process. */
+/* Returns the peak resident memory of this process (VmHWM); 0 when unknown. getrusage is not used: its
+ * maximum survives exec, so it may belong to the parent process. */
 uint64_t leat__process_peak_rss(void);
 
-/* Resident memory of this process that files back, which is code and libraries; 0 when unknown. */
+/* Returns the file-backed resident memory of this process, which is code and libraries; 0 when unknown. */
 uint64_t leat__process_code_rss(void);
 
 #endif

@@ -33,8 +33,7 @@ typedef struct counter_cell {
 typedef struct timer_cell {
     _Alignas(LINE) cell_u64 sum;
     cell_u64 max;
-    cell_u64 max_inverted; /* maximum of ~ns, so that 0 means no value yet: the minimum is its
-                            * complement */
+    cell_u64 max_inverted; /* maximum of ~ns, whose complement is the minimum; 0 means no value yet */
     cell_u64 buckets[LEAT__TIMER_BUCKETS];
 } timer_cell;
 
@@ -73,7 +72,7 @@ static bool set_name_used_locked(const char *name)
     return false;
 }
 
-/* `name`, or the first of "name-2", "name-3" … that no open set uses. */
+/* Chooses `name`, or the first of "name-2", "name-3" … that no open set uses. */
 static int unique_name_locked(const char *name, leat__buf *out)
 {
     leat__buf_puts(out, name);
@@ -171,7 +170,7 @@ bool leat__meter_name_ok(const char *name)
     return identifier_ok(name, strlen(name));
 }
 
-/* "key=value,key=value": keys are identifiers that the exporter does not use itself. */
+/* Checks "key=value,key=value". Keys must be identifiers that the exporter does not use itself. */
 static bool label_ok(const char *label)
 {
     const char *at = label;
@@ -189,7 +188,7 @@ static bool label_ok(const char *label)
     return false;
 }
 
-/* Length of the name without its unit of time. Names with the same stem become the same family in
+/* Returns the length of the name without its unit of time. Names with the same stem become the same family in
  * OpenMetrics: timers "x" and "x_ns", counters "x_ns" and "x_seconds" … */
 static size_t stem_len(const char *name, leat__meter_kind kind, bool *seconds)
 {
@@ -402,9 +401,9 @@ int64_t leat__gauge_value(const leat__gauge *g)
 
 /* ---- timers ---------------------------------------------------------------------------- */
 
-/* Uses ns - 1, which makes upper bounds inclusive, as OpenMetrics requires. The first four
- * buckets hold one value each (0 with 1). After that, the two bits below the highest select one
- * of four steps per power of two. */
+/* Finds the bucket of a duration. Uses ns - 1, which makes upper bounds inclusive, as OpenMetrics requires.
+ * The first four buckets hold one value each (0 with 1). After that, the two bits below the highest select
+ * one of four steps per power of two. */
 static inline uint32_t bucket_of(uint64_t ns)
 {
     uint64_t v = ns - (ns != 0);
@@ -471,7 +470,7 @@ static void sum_up(const leat__timer *t, leat__timer_stats *stats, uint64_t buck
     if (stats->count > 0) stats->min_ns = ~max_inverted;
 }
 
-/* Middle of the quantile's bucket, clamped to the observed minimum and maximum. */
+/* Returns the middle of the quantile's bucket, clamped to the observed minimum and maximum. */
 static double quantile(const uint64_t buckets[LEAT__TIMER_BUCKETS], const leat__timer_stats *stats, double q)
 {
     LEAT_ASSERT(q >= 0 && q <= 1);

@@ -26,8 +26,8 @@ typedef struct leat__counter leat__counter;
 typedef struct leat__gauge leat__gauge;
 typedef struct leat__timer leat__timer;
 
-/* A second open set of the same name is called "name-2", and so on, because exports identify sets
- * by name. Writers must have stopped before close. */
+/* Opens a set. A second open set of the same name is called "name-2", and so on, because exports identify
+ * sets by name. Writers must have stopped before close. */
 int leat__meters_open(leat__meters **set, const char *name, leat_error *err) LEAT_MUST_CHECK;
 void leat__meters_close(leat__meters **set);
 
@@ -35,20 +35,20 @@ void leat__meters_close(leat__meters **set);
  * and leat__meters_now returns 0. On by default. */
 void leat__meters_enable(bool on);
 bool leat__meters_enabled(void);
-/* The time at the begin or end of a measurement; 0 while meters are off. */
+/* Returns the time, for the start or end of a measurement; 0 while meters are off. */
 uint64_t leat__meters_now(void);
 
-/* `name` is in snake_case and ends with its unit ("read_bytes", "decode_ns"). `label`
- * distinguishes stages ("stage=decode", "stage=decode,op=crop" or NULL). The same name and label
- * return the same meter. NULL when out of memory, when the name or label is malformed or reserved
- * (leat__meter_name_ok), when an open set uses the name for another kind of meter, or while
- * meters are off. Writing to NULL does nothing. */
+/* Create a meter. `name` is in snake_case and ends with its unit ("read_bytes", "decode_ns"). `label`
+ * distinguishes stages ("stage=decode", "stage=decode,op=crop" or NULL). The same name and label return the
+ * same meter. NULL when out of memory, when the name or label is malformed or reserved (leat__meter_name_ok),
+ * when an open set uses the name for another kind of meter, or while meters are off. Writing to NULL does
+ * nothing. */
 leat__counter *leat__counter_make(leat__meters *set, const char *name, const char *label, const char *help);
 leat__gauge *leat__gauge_make(leat__meters *set, const char *name, const char *label, const char *help);
 leat__timer *leat__timer_make(leat__meters *set, const char *name, const char *label, const char *help);
 
-/* Letters, digits and '_', not starting with a digit, at most 80. Endings that OpenMetrics adds
- * are not allowed (_total, _count, _sum, _bucket, _created, _info). */
+/* True for a valid name: letters, digits and '_', not starting with a digit, at most 80. Endings that
+ * OpenMetrics adds are not allowed (_total, _count, _sum, _bucket, _created, _info). */
 bool leat__meter_name_ok(const char *name);
 
 void leat__counter_add(leat__counter *c, uint64_t n);
@@ -62,8 +62,8 @@ typedef struct leat__timer_stats {
     double p50_ns, p95_ns, p99_ns;          /* from the histogram: within 12.5 % */
 } leat__timer_stats;
 
-/* A timer at one moment, and what was recorded since then (NULL: since it was made). Minimum and maximum are
- * those of all time. */
+/* A snapshot of a timer. leat__timer_since returns what was recorded after it (NULL: since the timer was
+ * made). Minimum and maximum are always since then. */
 #define LEAT__TIMER_BUCKETS 188u
 typedef struct leat__timer_mark {
     uint64_t sum_ns, buckets[LEAT__TIMER_BUCKETS];

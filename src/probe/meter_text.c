@@ -14,7 +14,7 @@
 #include "probe/meter.h"
 #include "probe/meter_set.h"
 
-/* Next set of an export: all open ones, or only `only`. */
+/* Iterate over the sets of an export: all open ones, or only `only`. */
 static const leat__meters *first_set(const leat__meters *only)
 {
     return only ? only : leat__meters_first_locked();
@@ -41,7 +41,7 @@ static bool next_pair(const char **at, const char **key, size_t *key_len, const 
 
 /* ---- OpenMetrics ----------------------------------------------------------------------- */
 
-/* Text in a label value or HELP line: escapes, and U+FFFD for bytes that are not UTF-8. */
+/* Writes a label value or HELP text: escaped, with U+FFFD for bytes that are not UTF-8. */
 static void put_escaped(leat__buf *out, const char *s, size_t len)
 {
     size_t good;
@@ -61,7 +61,7 @@ static void put_escaped(leat__buf *out, const char *s, size_t len)
     }
 }
 
-/* Exact decimal seconds: 1024 gives 0.000001024. */
+/* Writes exact decimal seconds: 1024 gives 0.000001024. */
 static void put_seconds(leat__buf *out, uint64_t ns)
 {
     char fraction[16];
@@ -107,7 +107,8 @@ static void put_series(leat__buf *out, const family *f, const char *suffix, cons
     }
 }
 
-/* Bounds at powers of two from 1 microsecond to 69 seconds: the same at every scrape. */
+/* Writes a histogram with bounds at powers of two from 1 microsecond to 69 seconds, the same at every scrape.
+ */
 static void put_timer(leat__buf *out, const family *f, const leat__meters *set, const leat__meter *m)
 {
     enum { FIRST_POWER = 10, LAST_POWER = 36 };
@@ -185,7 +186,7 @@ static bool opens_family(const leat__meters *only, const leat__meter *m)
     return false;
 }
 
-/* All samples of a family must be adjacent, whichever sets they come from. */
+/* Writes a whole family: OpenMetrics wants its samples adjacent, whichever sets they come from. */
 static void put_family(leat__buf *out, const leat__meters *only, const leat__meter *m)
 {
     family f = family_of(m);

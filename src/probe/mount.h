@@ -19,14 +19,14 @@ typedef struct leat__mount {
     char options[512];    /* of the file system itself; truncated when longer */
 } leat__mount;
 
-/* Takes one line (up to its newline or NUL); false when malformed. */
+/* Parses one line (up to its newline or NUL); false when malformed. */
 bool leat__mount_parse(const char *line, leat__mount *m);
 
-/* The last mount of this type in mountinfo whose options contain `option` (NULL: any). Later
- * mounts hide earlier ones. */
+/* Finds the last mount of this type in mountinfo whose options contain `option` (NULL: any). Later mounts
+ * hide earlier ones. */
 bool leat__mount_find(const char *mountinfo, const char *type, const char *option, leat__mount *m);
 
-/* The mount that an absolute, resolved path is on. */
+/* Finds the mount that holds an absolute, resolved path. */
 bool leat__mount_of(const char *mountinfo, const char *path, leat__mount *m);
 
 /* True when `name` is one of the words of the comma-separated list. */

@@ -21,8 +21,8 @@ static bool list_at(leat__cpuset *set, const char *path)
     return ok;
 }
 
-/* Reads a list from /proc/self/status, which describes the first thread: the calling one may be
- * pinned to one CPU while others are not. */
+/* Reads a list from /proc/self/status, which describes the main thread. The calling thread may be pinned to
+ * one CPU while others are not. */
 static bool status_list(leat__cpuset *set, const char *key)
 {
     char *status = leat__sysfile_load("/proc/self/status");

@@ -15,7 +15,7 @@ typedef struct leat__numa_node {
     uint32_t id;
     leat__cpuset cpus;     /* usable by this process */
     uint64_t memory_bytes; /* 0 = none or unknown */
-    bool memory_allowed;   /* the process may take memory there */
+    bool memory_allowed;   /* the process may allocate memory there */
 } leat__numa_node;
 
 typedef struct leat__numa {
@@ -24,11 +24,12 @@ typedef struct leat__numa {
     leat__numa_node nodes[LEAT__NUMA_MAX];
 } leat__numa;
 
-/* CPUs this process may use: online, in its affinity mask, in its groups' CPU sets. False when
- * unknown. */
+/* Finds the CPUs this process may use: online, in its affinity mask, and in the CPU sets of its groups. False
+ * when unknown. */
 bool leat__cpus_usable(leat__cpuset *set, const leat__cgroup *cg);
 
-/* Large: keep it on the heap. Free with leat__free; NULL when out of memory. */
+/* Reads the nodes into heap memory, because the struct is large. Free it with leat__free; NULL when out of
+ * memory. */
 leat__numa *leat__numa_read(const leat__cgroup *cg);
 
 #endif

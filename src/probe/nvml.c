@@ -106,7 +106,7 @@ typedef struct visible {
     device dev[LEAT_MACHINE_GPUS_MAX];
     uint32_t count;
     unsigned present; /* in the machine */
-    int rc;           /* of the last GPU that the driver refused, and its index */
+    int rc;           /* error of the last GPU that the driver refused, and its index */
     unsigned refused;
 } visible;
 
@@ -123,7 +123,7 @@ static bool take(const nvml *n, unsigned index, visible *v)
     return false;
 }
 
-/* The index of the only GPU whose UUID begins with `text`; `present` = there is none, or several. */
+/* Returns the index of the only GPU whose UUID begins with `text`; `present` if there is none, or several. */
 static unsigned with_uuid(const nvml *n, const char *text, unsigned present)
 {
     unsigned found = present;
@@ -138,7 +138,7 @@ static unsigned with_uuid(const nvml *n, const char *text, unsigned present)
     return found;
 }
 
-/* One entry of the list: an index, the beginning of a UUID, or a part of a GPU (MIG). */
+/* Adds one entry of the list: an index, the beginning of a UUID, or a part of a GPU (MIG). */
 static bool take_entry(const nvml *n, const char *text, visible *v)
 {
     char *end;
@@ -162,7 +162,7 @@ static bool repeated(const visible *v)
     return false;
 }
 
-/* As CUDA reads it: an entry that is not a GPU ends the list, one that is repeated makes it empty. */
+/* Reads the list like CUDA: an entry that is not a GPU ends it, and a repeated entry makes it empty. */
 static void take_list(const nvml *n, const char *list, uint32_t max, visible *v)
 {
     while (v->count < max) {

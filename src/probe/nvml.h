@@ -16,8 +16,8 @@
  * or the reason for fewer. `library` is the file to load, NULL for the driver's default. */
 uint32_t leat__nvml_read(leat_gpu *gpus, uint32_t max, char *status, size_t status_size, const char *library);
 
-/* Bytes per second into (`in`) and out of the GPU `index` of those, over the bus. The driver measures each
- * for 20 ms, so the call takes that long. False when there is no such counter. */
+/* Measures bytes per second into (`in`) and out of GPU `index` of leat__nvml_read, over the bus. The driver
+ * measures each for 20 ms, so the call takes that long. False when the driver has no such counter. */
 bool leat__nvml_bus(uint32_t index, double *in, double *out, const char *library);
 
 #endif

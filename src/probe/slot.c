@@ -50,7 +50,7 @@ static uint32_t take_lowest(void)
 uint32_t leat__slot_take(void)
 {
     leat__once_run(&once, make_key);
-    /* A number that could not be returned must not be taken. */
+    /* Take no number that could not be returned when the thread ends. */
     uint32_t slot = exit_key_made ? take_lowest() : LEAT__SLOTS;
     leat__slot_plus_one = slot + 1;
     if (slot < LEAT__SLOTS && pthread_setspecific(exit_key, (void *)(uintptr_t)(slot + 1)) != 0) {

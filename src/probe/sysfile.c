@@ -56,7 +56,7 @@ bool leat__sysfile_path(char out[PATH_MAX], const char *fmt, ...)
     return ok;
 }
 
-/* Fills at most `size` bytes; -1 on error. The kernel may return a file in pieces. */
+/* Reads at most `size` bytes; -1 on error. The kernel may return a file in pieces. */
 static ssize_t read_some(int fd, char *out, size_t size)
 {
     size_t done = 0;

@@ -39,7 +39,7 @@ bool leat__text_u64(const char *s, uint64_t *value);
 typedef struct leat__cpuset {
     uint64_t words[LEAT__CPUS_MAX / 64];
 } leat__cpuset;
-/* "0-3,8,10-12" up to the end of its line; false, and an empty set, when malformed or empty. */
+/* Parses "0-3,8,10-12" up to the end of the line; false, and an empty set, when malformed or empty. */
 bool leat__cpuset_parse(leat__cpuset *set, const char *text);
 void leat__cpuset_and(leat__cpuset *set, const leat__cpuset *other);
 uint32_t leat__cpuset_count(const leat__cpuset *set);

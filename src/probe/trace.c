@@ -37,7 +37,7 @@
 #define EVENTS_DEFAULT 16384u
 #define EVENTS_MAX (UINT32_C(1) << 22)
 #define RINGS_MAX 1024u             /* bounds the memory of a program that keeps starting threads */
-#define ROWS_MAX 512u               /* that are not threads' */
+#define ROWS_MAX 512u               /* most rows that do not belong to a thread */
 #define ROW_TID (UINT64_C(1) << 30) /* above the ids of threads */
 
 typedef struct event {
@@ -46,7 +46,7 @@ typedef struct event {
     _Atomic uint64_t begin_ns;
     _Atomic uint64_t length; /* ns */
     _Atomic int64_t arg;
-    _Atomic uint32_t row; /* 0 = the thread's */
+    _Atomic uint32_t row; /* 0 = the row of the thread */
 } event;
 
 typedef struct ring {
@@ -283,7 +283,7 @@ static void put_event(leat__json *j, const copy *c, uint64_t pid, uint64_t tid)
     leat__json_end(j);
 }
 
-/* Marks the rows that its events are on. */
+/* Writes the events of a ring and marks the rows they are on. */
 static void put_ring(leat__json *j, const ring *r, uint64_t pid, bool used[ROWS_MAX])
 {
     put_meta(j, "thread_name", pid, r->tid, r->thread);

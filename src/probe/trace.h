@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Trace rings: spans and instants with a time stamp. One ring per thread keeps the newest. Off by
- * default: an event then costs one load and one branch. Written without locks; exported at any
- * time as Chrome trace JSON (chrome://tracing, Perfetto), one row per thread. Work that no thread does, like
- * that of a GPU's stream, has separate rows.
+ * Trace rings: time-stamped spans. Each thread has a ring that keeps the newest ones. Off by default: an
+ * event then costs one load and one branch. Rings are written without locks and can be exported at any time
+ * as Chrome trace JSON (chrome://tracing, Perfetto), one row per thread. Work outside threads, such as a GPU
+ * stream's, has rows of its own.
  *
  * `name` must be a string that lives as long as the process (a literal or an interned name).
  *
@@ -22,8 +22,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* 0 events = 16384; at most 2^22; rounded up to a power of two. LEAT_ESTATE when already on. Each
- * thread's first event creates its ring; events of an earlier recording are kept. */
+/* Starts recording. events_per_thread: 0 = 16384; at most 2^22; rounded up to a power of two. Each thread's
+ * first event creates its ring; events of an earlier recording are kept. LEAT_ESTATE: already on. */
 int leat__trace_start(uint32_t events_per_thread, leat_error *err) LEAT_MUST_CHECK;
 void leat__trace_stop(void);  /* keeps the recorded events */
 void leat__trace_reset(void); /* drops the events and frees the rings; stops recording first if
@@ -36,13 +36,13 @@ static inline bool leat__trace_on(void)
 }
 
 void leat__trace_span(const char *name, uint64_t begin_ns, uint64_t end_ns, int64_t arg);
-/* A row that is not a thread's. The same name gives the same row. 0: there are too many. */
+/* Returns a row that does not belong to a thread; the same name gives the same row. 0: there are too many. */
 uint32_t leat__trace_row(const char *name);
-/* A span on that row; 0: on the row of this thread. */
+/* Records a span on that row; 0: on the row of this thread. */
 void leat__trace_span_on(uint32_t row, const char *name, uint64_t begin_ns, uint64_t end_ns, int64_t arg);
 uint64_t leat__trace_dropped(void); /* events overwritten or lost so far */
 
-/* A span that reads the clock only while tracing is on. */
+/* Begin and end a span; the clock is read only while tracing is on. */
 static inline uint64_t leat__trace_begin(void)
 {
     return leat__trace_on() ? leat__clock_ns() : 0;
