@@ -34,7 +34,7 @@ leat__aio_req *leat__aio_list_pop(leat__aio_list *l)
     return r;
 }
 
-/* What must hold of a lane whenever its lock is released. */
+/* Checks the invariants of a lane; called before its lock is released. */
 static void check_locked(const leat__aio *a)
 {
     LEAT_ASSERT(a->depth >= 1 && a->depth <= a->max_depth && a->max_depth <= DEPTH_MAX);
@@ -71,7 +71,7 @@ static void hand_out(leat__aio *a, leat__aio_req *r, uint32_t *counter)
     }
     leat__mutex_unlock(&a->lock);
     done(r);
-    /* Counted until the callback returns, so that close waits for it. */
+    /* The request counts until the callback returns, so that close waits for it. */
     leat__mutex_lock(&a->lock);
     (*counter)--;
     if (a->queued + a->in_flight == 0) leat__cond_broadcast(&a->finished);

@@ -4,11 +4,11 @@
  * is chosen at open (option, then the environment LEAT_IO=uring|threads, then what works) and
  * affects only speed.
  *
- * A request belongs to the caller and must stay in place from submit until it is done. It is done
- * exactly once: its `done` is called on a lane's thread or, when `done` is NULL, leat__aio_wait()
- * returns it. Any thread may submit and wait. submit never blocks on I/O: requests beyond the
- * depth are queued. Remote files go to the HTTP loop, which has its own limit of requests and
- * joins neighbouring reads; the depth does not apply to them.
+ * A request belongs to the caller and must stay in place from submit until it is done. It completes exactly
+ * once: a thread of the lane calls `done` or, when `done` is NULL, leat__aio_wait() returns it. Any thread
+ * may submit and wait. submit never blocks on I/O: requests beyond the depth are queued. Remote files go to
+ * the HTTP loop, which has its own limit of requests and joins neighbouring reads; the depth does not apply
+ * to them.
  */
 #ifndef LEAT_IO_AIO_H
 #define LEAT_IO_AIO_H
@@ -37,9 +37,9 @@ struct leat__aio_req {
     void *buf;
     size_t len;
     void (*done)(leat__aio_req *req); /* must not block; may submit; may free the request */
-    void *cookie;                     /* the caller's */
+    void *cookie;                     /* for the caller's use */
     /* set when done */
-    int rc; /* 0: all `len` bytes were read; LEAT_EDATA file ended; LEAT_EIO; LEAT_ECANCELED */
+    int rc; /* 0: all `len` bytes were read; LEAT_EDATA: the file ended before; LEAT_EIO; LEAT_ECANCELED */
     int sys_errno;
     char note[256];              /* remote files: why it failed */
     uint64_t submit_ns, done_ns; /* of leat__clock_ns */
@@ -54,7 +54,7 @@ struct leat__aio_req {
 typedef struct leat__aio leat__aio;
 
 int leat__aio_open(leat__aio **a, const leat__aio_opts *opts, leat_error *err) LEAT_MUST_CHECK;
-/* Queued requests are canceled, those in flight are completed; all become done. */
+/* Cancels queued requests and waits for those in flight; all become done. */
 void leat__aio_close(leat__aio **a);
 leat__aio_kind leat__aio_backend(const leat__aio *a);
 
@@ -63,8 +63,8 @@ void leat__aio_submit(leat__aio *a, leat__aio_req *req);
  * wait, UINT64_MAX = no deadline); LEAT_ENOENT when nothing is queued or in flight. */
 int leat__aio_wait(leat__aio *a, leat__aio_req **req, uint64_t deadline_ns) LEAT_MUST_CHECK;
 
-/* While on, reads of remote files end with LEAT_ECANCELED, including those in flight: a stop must
- * not wait for a network that does not answer. */
+/* While on, reads of remote files end with LEAT_ECANCELED, including those in flight, so that a stop does not
+ * wait for a dead network. */
 void leat__aio_stop_remote(leat__aio *a, bool on);
 
 /* Manual lanes: reads one queued request, chosen by `draw`, and calls its `done` on the caller's

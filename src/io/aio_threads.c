@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asynchronous reads by threads that block in pread: works everywhere. Threads are started on
- * demand and never exceed the depth. If a start fails, the lane has fewer threads.
+ * Asynchronous reads by threads that block in pread, which works everywhere. Threads are started on demand,
+ * at most as many as the depth. If a start fails, the lane has fewer threads.
  */
 #include "base/check.h"
 #include "base/mem.h"
@@ -81,8 +81,8 @@ void leat__aio_threads_kick_locked(leat__aio *a)
 {
     LEAT_ASSERT(a->threads->idle <= a->threads->started);
     leat__aio_threads *t = a->threads;
-    /* A woken thread counts as idle until it runs, so idle threads are compared with all queued
-     * requests. No request waits for a slow one while the depth allows another. */
+    /* A woken thread counts as idle until it runs, so idle threads are compared with all queued requests. So
+     * no request waits behind a slow one while the depth allows another thread. */
     while (t->idle < a->queued && t->started < a->depth)
         if (start_one_locked(a, NULL) != 0) break;
     leat__cond_signal(&a->work);

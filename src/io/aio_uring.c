@@ -29,7 +29,7 @@
 #include "io/inject.h"
 
 #define TRANSFER_MAX (1u << 30)
-#define BUSY_TRIES 1000 /* retries when the kernel is short of memory: one second */
+#define BUSY_TRIES 1000 /* retries when the kernel is short of memory: about one second */
 #define NAP_NS 1000000
 
 struct leat__aio_uring {
@@ -42,14 +42,14 @@ struct leat__aio_uring {
     leat__aio_list fresh; /* queued, not yet accepted by the kernel; oldest first */
     uint32_t fresh_count;
     leat__aio_req wake;  /* represents the eventfd's read */
-    uint32_t taken;      /* requests accepted by the kernel */
-    leat__aio_list held; /* injected delays: wait for their time */
+    uint32_t taken;      /* requests in flight in the kernel */
+    leat__aio_list held; /* requests with an injected delay that has not passed */
 };
 
 static void arm_wake(leat__aio_uring *u)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
-    if (sqe == NULL) return; /* retried in the next turn */
+    if (sqe == NULL) return; /* the next turn tries again */
     io_uring_prep_read(sqe, u->wake_fd, &u->wake_value, sizeof u->wake_value, 0);
     io_uring_sqe_set_data(sqe, NULL);
     leat__aio_list_push(&u->fresh, &u->wake);
@@ -57,7 +57,8 @@ static void arm_wake(leat__aio_uring *u)
     u->wake_armed = true;
 }
 
-/* The ring is larger than the depth, so it always has room; if not, the loop is still correct. */
+/* Queues a read; false when the ring is full. It is larger than the depth, so that should not happen, but the
+ * loop handles it. */
 static bool queue_read(leat__aio_uring *u, leat__aio_req *r)
 {
     LEAT_ASSERT(r->got < r->len && r->seated);
@@ -120,7 +121,7 @@ static void start_read(leat__aio *a, leat__aio_req *r)
     }
 }
 
-/* The unaligned end of a direct file cannot be read directly; plain reads do the rest. */
+/* Reads the unaligned end of a direct file with plain reads, because O_DIRECT cannot. */
 static void finish_plainly(leat__aio *a, leat__aio_req *r)
 {
     leat_error err;
@@ -184,7 +185,7 @@ static uint64_t release_held(leat__aio *a)
     return next;
 }
 
-/* Submits queued requests and waits for a completion; 0, or the errno of a refusal. */
+/* Submits queued requests and waits for a completion; returns 0, or an errno when the kernel refuses. */
 static int wait_for_something(leat__aio *a, uint64_t until_ns)
 {
     struct io_uring_cqe *cqe;
@@ -200,7 +201,7 @@ static int wait_for_something(leat__aio *a, uint64_t until_ns)
         ts = (struct __kernel_timespec){(int64_t)(ns / LEAT_NS_PER_S), (long long)(ns % LEAT_NS_PER_S)};
         rc = io_uring_submit_and_wait_timeout(&u->ring, &cqe, 1, &ts, NULL);
     }
-    /* the kernel accepted the oldest ones, whatever it returned */
+    /* whatever the call returned, the requests that left the queue are in the kernel: the oldest ones */
     for (uint32_t left = io_uring_sq_ready(&u->ring); u->fresh_count > left; u->fresh_count--) {
         leat__aio_req *r = leat__aio_list_pop(&u->fresh);
         if (r != &u->wake) u->taken++;
@@ -260,7 +261,7 @@ static void serve_plainly(leat__aio *a)
     }
 }
 
-/* One iteration: 0, or the errno of a kernel that refuses. */
+/* Runs one iteration; returns 0, or an errno when the kernel refuses. */
 static int turn(leat__aio *a)
 {
     if (!a->uring->wake_armed) arm_wake(a->uring);
@@ -304,7 +305,7 @@ int leat__aio_uring_open(leat__aio *a, leat_error *err)
         leat__free(u);
         return leat__fail_errno(err, errno, "cannot make an eventfd");
     }
-    /* Twice the depth: a resubmission never finds the queue full. */
+    /* Twice the depth, so that a resubmission never finds the queue full. */
     int rc = LEAT_FAULT(LEAT__FAULT_MAP) ? -ENOMEM : io_uring_queue_init(2 * a->max_depth + 2, &u->ring, 0);
     if (rc < 0) { /* old kernel, seccomp, or a low memlock limit: use threads */
         close(u->wake_fd);

@@ -31,7 +31,7 @@ static int next_part(const char **name, char part[COMPONENT_MAX], bool *last, le
     return 0;
 }
 
-/* Opens the folder `part` of `dir`, creating it if needed; closes `dir`. -1: failed. */
+/* Opens the folder `part` of `dir`, creating it if needed, and closes `dir`. Returns -1 on failure. */
 static int step(int dir, const char *part, const char *folder, const char *name, leat_error *err)
 {
     int bad = 0, fd = -1;
@@ -79,8 +79,8 @@ static int write_all(int fd, const char *data, size_t len)
     return 0;
 }
 
-/* Gives a complete file its name; 0 or an errno. Without `replace`, a file that another process made
- * meanwhile is EEXIST where the file system can tell. */
+/* Renames a complete file to its final name; returns 0 or an errno. Without `replace`, returns EEXIST if
+ * another process has created the file meanwhile, where the file system can tell. */
 static int publish(int dir, const char *partial, const char *part, bool replace)
 {
     if (LEAT_FAULT(LEAT__FAULT_WRITE)) return EIO;
@@ -91,12 +91,12 @@ static int publish(int dir, const char *partial, const char *part, bool replace)
     return renameat(dir, partial, dir, part) == 0 ? 0 : errno;
 }
 
-/* Writes `part` of `dir`; 0 or an errno, and then nothing is left. */
+/* Writes `part` of `dir`; returns 0, or an errno, and then leaves no file. */
 static int write_part(int dir, const char *part, const char *partial, const void *data, size_t len,
                       bool replace)
 {
     if (LEAT_FAULT(LEAT__FAULT_WRITE)) return EIO;
-    if (unlinkat(dir, partial, 0) != 0 && errno != ENOENT) return errno; /* of a killed run */
+    if (unlinkat(dir, partial, 0) != 0 && errno != ENOENT) return errno; /* left by a killed run */
     int fd = openat(dir, partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0) return errno;
     int bad = write_all(fd, data, len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files below a folder that others may have written to. No link between the folder and a file is
- * followed, so a planted link cannot redirect a file. One thread per file. The folder's own path
- * is trusted: links in it are followed.
+ * Writes files below a folder that others may be able to change. Links between the folder and a file are not
+ * followed, so a planted link cannot redirect a file. The folder's own path is trusted: links in it are
+ * followed. One thread per file.
  */
 #ifndef LEAT_IO_BELOW_H
 #define LEAT_IO_BELOW_H
@@ -13,11 +13,11 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-/* Writes folder/name with these bytes and creates the folders in between; `name` is a relative
- * path without "." and ".." (leat__path_relative_safe). If it exists: LEAT_EEXIST, or with
- * `replace` a regular file or a link gives way, so that hard links to it keep their bytes.
- * A link among the folders, or any other kind of file, is refused. The file is written under its
- * temporary name and renamed when it is complete; one that a killed run left there is replaced. */
+/* Writes folder/name with these bytes and creates the folders in between; `name` is a relative path without
+ * "." and ".." (leat__path_relative_safe). If it exists: LEAT_EEXIST. With `replace`, a regular file or a
+ * link is replaced by a new file, so that hard links to it keep their bytes. A link among the folders, or any
+ * other kind of file, is refused. The file is written under a temporary name and renamed when it is complete.
+ * A temporary file left by a killed run is replaced. */
 int leat__below_write(const char *folder, const char *name, const void *data, size_t len, bool replace,
                       leat_error *err) LEAT_MUST_CHECK;
 /* Sets `partial` to the temporary name of `name`: NAME.partial, where NAME loses its last bytes if the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sources of credentials: see cred.h. Each source fills a leat__cred, returns LEAT_ENOENT (not
- * configured: try the next source), or fails. Metadata services are asked once with short
- * time-outs, because most machines have none.
+ * Sources of credentials: see cred.h. Each source fills a leat__cred, returns LEAT_ENOENT when it is not
+ * configured (the next one is tried), or fails. Metadata services are queried once with short time-outs,
+ * because most machines have none.
  */
 #include "io/cred.h"
 
@@ -27,8 +27,8 @@
 
 struct leat__creds {
     leat__scheme scheme;
-    leat__http *http; /* the store's */
-    leat__mutex lock; /* guards all below */
+    leat__http *http; /* owned by the store */
+    leat__mutex lock; /* guards all fields below */
     leat__cred now;
     bool refreshing;
     uint64_t retry_ns; /* monotonic: no refresh before this time */
@@ -103,7 +103,7 @@ char *leat__ini_value(const char *text, const char *section, const char *key)
     return NULL;
 }
 
-/* The text of ~/.aws/NAME, or of the file that `variable` names. NULL when it cannot be read. */
+/* Loads ~/.aws/NAME, or the file that `variable` names. NULL when it cannot be read. */
 static char *aws_file(const char *variable, const char *name)
 {
     char path[4096];
@@ -170,7 +170,7 @@ static int from_environment(leat__creds *s, leat__cred *c, leat_error *err)
 typedef struct question {
     leat__http_req http;
     const char *url;
-    const char *name, *value; /* of one header, or NULL */
+    const char *name, *value; /* one header to send, or NULL */
 } question;
 
 static int prepare_question(leat__http_req *r, leat_error *err)
@@ -281,7 +281,7 @@ static int from_web_identity(leat__creds *s, leat__cred *c, leat_error *err)
     return rc;
 }
 
-/* The cached sign-on of `aws sso login`: its token is exchanged for the role's credentials. */
+/* Finds the token cached by `aws sso login`, which is exchanged for the role's credentials. */
 static char *sso_token(const char *start_url)
 {
     char path[4096];
@@ -383,7 +383,7 @@ static int from_container(leat__creds *s, leat__cred *c, leat_error *err)
     return rc;
 }
 
-/* The region of the instance, for a warning: without an answer there is none. */
+/* Asks for the region of the instance, used only for a warning. Without an answer it stays unknown. */
 static void ask_region(leat__creds *s, const char *base, const char *token)
 {
     char url[2048];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Credentials for object stores. They are found in the places that the vendors' own tools use,
- * and fetched again before they expire. They are never printed, logged or stored; memory that
- * held them is cleared.
+ * Credentials for object stores. They are looked up in the places that the vendors' own tools use, and
+ * refreshed before they expire. They are never printed, logged or stored, and their memory is cleared.
  *
  * s3://, in this order: AWS_ACCESS_KEY_ID … in the environment; AWS_WEB_IDENTITY_TOKEN_FILE with
  * AWS_ROLE_ARN; the profile (AWS_PROFILE, "default") in the shared credentials and config files,
@@ -26,28 +25,27 @@ typedef struct leat__cred {
 
 typedef struct leat__creds leat__creds;
 
-/* Finds credentials now. May wait: it may read files and ask metadata services. LEAT_EPERM when
- * there are none, with one line about what to set. */
+/* Finds credentials now. May block, because it reads files and queries metadata services. LEAT_EPERM: there
+ * are none; err says what to set. */
 int leat__creds_open(leat__creds **c, leat__scheme scheme, bool anonymous, leat__http *http,
                      leat_error *err) LEAT_MUST_CHECK;
 void leat__creds_close(leat__creds **c);
 
-/* The region of this machine, if the credentials are those of an instance; else "". */
+/* Returns the region of this machine if the credentials come from its instance metadata; else "". */
 const char *leat__creds_region(const leat__creds *c);
 
-/* Copies the current credentials (free with leat__cred_reset). Does not wait: shortly before they
- * expire a thread fetches new ones. LEAT_EAGAIN when they have expired and the new ones have not
- * arrived. */
+/* Copies the current credentials (free with leat__cred_reset). Does not block: a thread fetches new ones
+ * shortly before they expire. LEAT_EAGAIN: they have expired, and new ones have not arrived yet. */
 int leat__creds_get(leat__creds *c, leat__cred *copy, leat_error *err) LEAT_MUST_CHECK;
-/* The server reported them as expired: fetch again, whatever the clock says. */
+/* Marks the credentials as expired, because the server said so; they are fetched again. */
 void leat__creds_expire(leat__creds *c);
 void leat__cred_reset(leat__cred *cred);
 
-/* A value of the profile: from the credentials file, else from the config file. A new block, NULL
+/* Looks up a value of the profile in the credentials file, then in the config file. Returns a new block, NULL
  * when there is none. */
 char *leat__profile_value(const char *key);
 
-/* Private, exposed for its test: the value of `key` in [section] of an INI text. */
+/* Returns the value of `key` in [section] of an INI text. Exposed only for its test. */
 char *leat__ini_value(const char *text, const char *section, const char *key);
 
 #endif

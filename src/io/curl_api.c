@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loads libcurl: see curl_api.h. Its ABI has been libcurl.so.4 since 2006; the newest function
- * used here is from 7.68 (2020).
+ * Loads libcurl: see curl_api.h. libcurl.so.4 has had the same ABI since 2006; the newest function used here
+ * is from 7.68 (2020).
  */
 #include "io/curl_api.h"
 

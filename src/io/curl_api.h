@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libcurl, loaded when the first remote path is opened. So a program that only reads local files
- * loads neither it nor the thirty libraries it needs, and a machine without it still works.
- * Building needs only its headers. LEAT_CURL names a library other than libcurl.so.4.
+ * libcurl, loaded when the first remote path is opened. So a program that only reads local files does not
+ * load it and the thirty libraries it needs, and leat works on a machine without it. Building needs only its
+ * headers. LEAT_CURL names a library other than libcurl.so.4.
  */
 #ifndef LEAT_IO_CURL_API_H
 #define LEAT_IO_CURL_API_H
@@ -34,8 +34,7 @@ typedef struct leat__curl {
     CURLMsg *(*multi_info_read)(CURLM *multi, int *left);
 } leat__curl;
 
-/* Returns the functions of libcurl; LEAT_ENOTSUP with one line about what to install. Any
- * thread. */
+/* Returns the functions of libcurl. LEAT_ENOTSUP: it is missing; err says what to install. Any thread. */
 int leat__curl_load(const leat__curl **curl, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

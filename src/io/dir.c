@@ -26,7 +26,7 @@ static leat__entry_kind kind_of(mode_t mode)
     return LEAT__ENTRY_OTHER;
 }
 
-/* Needs no system call if the file system reports the type in the listing. */
+/* Finds the kind of an entry, without a system call if the file system reports the type in the listing. */
 static leat__entry_kind fast_kind(int fd, const struct dirent *e)
 {
     if (e->d_type == DT_REG || e->d_type == DT_LNK) return LEAT__ENTRY_FILE;
@@ -73,7 +73,7 @@ static int read_entries(leat__dir *d, DIR *dir, const char *path, bool fast, lea
 
 typedef struct bucket_list {
     leat__dir *dir;
-    size_t prefix; /* bytes of the folder's own key */
+    size_t prefix; /* length of the folder's own key */
 } bucket_list;
 
 static int add_object(void *cookie, const leat__object *o, leat_error *err)

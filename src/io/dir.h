@@ -23,14 +23,14 @@ typedef struct leat__entry {
     size_t name; /* offset in `names` */
     leat__entry_kind kind;
     uint64_t size;
-    uint64_t tag; /* of an object in a bucket: changes with its bytes; else 0 */
+    uint64_t tag; /* object in a bucket: changes with its bytes; else 0 */
 } leat__entry;
 
 typedef struct leat__dir {
     leat__buf names;
     leat__entry *entries;
     size_t count, capacity;
-    uint64_t device, inode; /* of the folder: identify it, whatever its name */
+    uint64_t device, inode; /* identify the folder, whatever its name */
 } leat__dir;
 
 /* Lists the folder in no particular order, without "." and ".."; links are followed. A zeroed
@@ -47,9 +47,8 @@ static inline const char *leat__dir_name(const leat__dir *d, size_t i)
 /* Sorts by name with `compare`. */
 void leat__dir_sort(leat__dir *d, int (*compare)(const char *a, const char *b));
 
-/* The kind of a path, following links. Fails with LEAT_ENOENT and similar codes. In a bucket, an
- * object of that name is a file, else a prefix of objects is a folder. A web server has only
- * files. */
+/* Finds the kind of a path, following links. Fails with LEAT_ENOENT and similar codes. In a bucket, an object
+ * of that name is a file, else a prefix of objects is a folder. A web server has only files. */
 int leat__path_kind(const char *path, leat__entry_kind *kind, leat_error *err) LEAT_MUST_CHECK;
 
 /* Size and modification time of a regular file (in a bucket its tag replaces the time); zeros for

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Folder listings fetched ahead: see dir_ahead.h. A slot has one listing and, while it is in
- * flight, a thread (leat-list) that waits for the answers.
+ * Prefetched folder listings: see dir_ahead.h. A slot has one listing and, while it is in flight, a thread
+ * (leat-list) that waits for the answers.
  */
 #include "io/dir_ahead.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Disk cache of pages: see disk_cache.h. A process that has a pack open holds a shared lock on
- * its data file; removing a pack needs the exclusive lock. The folder's size is read from the
- * file system from time to time, not counted: a count would be wrong after a kill.
+ * Disk cache of pages: see disk_cache.h. A process that has a pack open holds a shared lock on its data file;
+ * removing a pack needs the exclusive lock. The folder's size is read from the file system from time to time,
+ * because a counter would be wrong after a kill.
  */
 #include "io/disk_cache.h"
 
@@ -25,38 +25,41 @@
 #include "io/dir.h"
 
 #define STEP_MAX (UINT64_C(16) << 20) /* bytes written between two checks of the folder's size */
-#define STEP_SHARE 32                 /* of the limit */
+#define STEP_SHARE 32                 /* the same as a share of the limit: 1/32 */
 #define BLOCK 4096                    /* unit in which file systems allocate */
 #define OPEN_TRIES 16
-/* For another process, which may be stopped; after that the page is fetched twice. As long as a transfer may
- * stall: on a slow link a page takes seconds. */
+/* Longest wait for a page that another process is fetching. That process may be stopped, so afterwards the
+ * page is fetched twice. On a slow link a page takes seconds, so this is as long as a transfer may stall. */
 #define WAIT_NS (20 * LEAT_NS_PER_S)
 #define WAIT_STEP_NS (2 * LEAT_NS_PER_MS) /* between two checks of the map */
 
-enum { CACHED = 1, CLAIMED = 2 }; /* bits per page: in the file; being fetched by this open cache */
+enum {
+    CACHED = 1,
+    CLAIMED = 2
+}; /* bits per page: CACHED in the file; CLAIMED: this open cache is fetching it */
 
 struct leat__disk {
     char *folder;
-    char name[32]; /* of the pack's files, without ".data" */
+    char name[32]; /* name of the pack's files, without ".data" */
     leat__file *data, *map;
     uint64_t pages, limit;
-    uint64_t room;          /* the limit less a reserve */
+    uint64_t room;          /* the limit minus a reserve */
     _Atomic uint8_t *known; /* per page: CACHED, CLAIMED */
     atomic_bool full;
     leat__mutex lock;      /* guards the next three, and the removal of packs */
     uint64_t used, since;  /* bytes in the folder at the last check; bytes granted since then */
-    uint64_t pending;      /* granted and not yet written: the folder does not show them */
+    uint64_t pending;      /* bytes granted and not yet written, so not yet in the folder's size */
     leat__mutex wait_lock; /* guards the next four */
     leat__cond wait_changed;
     leat__disk_waiter *waiting;
-    leat__disk_saver *saving, *saving_last; /* queue, in the order of the calls of leat__disk_save */
+    leat__disk_saver *saving, *saving_last; /* queue, in the order of the leat__disk_save calls */
     bool closing;
     atomic_bool hurry;   /* no thread may wait for another process */
     leat__thread thread; /* started by the first wait or save */
     bool (*unwanted)(void *cookie, uint64_t page, uint64_t *offset, uint64_t *len);
     void *cookie;
     leat__mutex drop_lock; /* guards the next */
-    uint64_t drop_at;      /* pages before it were dropped or are wanted */
+    uint64_t drop_at;      /* the pages before it have been dropped, or will be read */
 };
 
 static void path_of(const leat__disk *d, const char *name, const char *ext, char *out, size_t size)
@@ -104,7 +107,7 @@ static uint64_t look(const leat__disk *d, int64_t after, victim *oldest)
     return sum;
 }
 
-/* Removes a pack unless a process has it open. The map goes first: data without a map is
+/* Removes a pack unless a process has it open. The map is removed first, because data without a map is
  * ignored. */
 static void remove_pack(const leat__disk *d, const char *name)
 {
@@ -157,7 +160,7 @@ static void written(leat__disk *d, uint64_t len)
     leat__mutex_unlock(&d->lock);
 }
 
-/* Every user of a pack holds a read lock on a byte behind the map's last page. */
+/* Takes the read lock that every user of a pack holds, on a byte after the map's last page. */
 static void lock_as_user(leat__disk *d)
 {
     struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t)d->pages + 1, .l_len = 1};
@@ -170,8 +173,8 @@ static bool only_user(leat__disk *d)
     return fcntl(leat__file_fd(d->map), F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
-/* Frees about `len` bytes of pages that will not be read. Other users of the pack may want them, so
- * only without any. The map is written first: a kill leaves no page that is marked and empty. */
+/* Frees about `len` bytes of pages that this user will not read, but only if the pack has no other user. The
+ * map is written first, so that a kill leaves no page that is marked but empty. */
 static bool drop_unwanted(leat__disk *d, uint64_t len)
 {
     LEAT_ASSERT(len > 0);
@@ -225,14 +228,14 @@ static int load_map(leat__disk *d, leat_error *err)
     return rc;
 }
 
-/* Left free below the limit. File systems add blocks for their own lists of extents, often only when
- * they write the data to the disk: they were not in the folder's size when a page was granted. */
+/* Returns the bytes to leave free below the limit. File systems add blocks for extent lists, often only when
+ * they write the data to disk, after the folder's size was checked. */
 static uint64_t reserve_of(uint64_t limit)
 {
     return LEAT_MIN(limit / 4, 4 * BLOCK + limit / 1024);
 }
 
-/* Bytes of all blocks that a page touches. */
+/* Returns the bytes of all blocks that a page touches. */
 static uint64_t blocks_of(uint64_t offset, uint64_t len)
 {
     LEAT_ASSERT(len > 0);
@@ -268,7 +271,8 @@ int leat__disk_open(leat__disk **out, const leat__disk_opts *opts, leat_error *e
     if (rc == 0) rc = load_map(d, err);
     if (rc == 0) {
         lock_as_user(d);
-        (void)!fallocate(leat__file_fd(d->map), 0, 0, (off_t)d->pages + 1); /* its blocks count from now on */
+        (void)!fallocate(leat__file_fd(d->map), 0, 0,
+                         (off_t)d->pages + 1); /* so that the folder's size includes its blocks from now on */
         d->used = look(d, INT64_MIN, &v);
         d->limit = opts->limit != 0 ? opts->limit : d->used + half_of_free(opts->folder);
         d->room = d->limit - reserve_of(d->limit);
@@ -335,7 +339,8 @@ void leat__disk_put(leat__disk *d, uint64_t page, uint64_t offset, const void *d
     if (page >= d->pages || atomic_load(&d->full) || leat__disk_has(d, page)) return;
     const uint64_t bytes = blocks_of(offset, len);
     bool room = room_for(d, bytes);
-    while (!room && drop_unwanted(d, bytes)) room = room_for(d, bytes); /* others may take what was freed */
+    while (!room && drop_unwanted(d, bytes))
+        room = room_for(d, bytes); /* other threads may take the freed space */
     bool stored = room && leat__file_pwrite(d->data, data, len, offset, NULL) == 0 &&
                   leat__file_pwrite(d->map, &there, 1, page, NULL) == 0;
     if (room) written(d, bytes);
@@ -356,15 +361,15 @@ void leat__disk_forget(leat__disk *d, uint64_t page)
 
 /* ---- one thread of one process fetches a page ---------------------------------------------- */
 
-/* Locks the page's byte in the map for this open file. Other processes, and other loaders of this
- * one, have their own open files. The kernel unlocks it when the process ends. */
+/* Locks the page's byte in the map for this open file. Other processes, and other loaders of this process,
+ * have their own open files. The kernel releases the lock when the process ends. */
 static bool lock_page(leat__disk *d, uint64_t page, short type)
 {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)page, .l_len = 1};
     return fcntl(leat__file_fd(d->map), F_OFD_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
-/* The lock of a file does not exclude its own process, the bit does. */
+/* The bit excludes other threads that use this open file; the file lock does not. */
 bool leat__disk_claim(leat__disk *d, uint64_t page)
 {
     if (page >= d->pages) return true;
@@ -378,11 +383,14 @@ void leat__disk_release(leat__disk *d, uint64_t page)
 {
     if (page >= d->pages) return;
     LEAT_ASSERT(atomic_load(&d->known[page]) & CLAIMED);
-    (void)lock_page(d, page, F_UNLCK); /* before the bit: the next claim must not lose its lock */
+    (void)lock_page(
+        d, page,
+        F_UNLCK); /* before clearing the bit: a later unlock would release the lock of the next claim */
     atomic_fetch_and(&d->known[page], (uint8_t)~CLAIMED);
 }
 
-/* True when the waiter need not wait any longer. A fetch of this process ends by itself. */
+/* True when the waiter need not wait any longer. There is no time limit for fetches of this process, which
+ * always end. */
 static bool is_ready(leat__disk *d, leat__disk_waiter *w, uint64_t now)
 {
     if (leat__disk_has(d, w->page)) return true;
@@ -468,7 +476,7 @@ void leat__disk_wait(leat__disk *d, leat__disk_waiter *w)
         leat__cond_signal(&d->wait_changed);
     }
     leat__mutex_unlock(&d->wait_lock);
-    if (!runs) w->ready(w); /* without a thread every process fetches the page itself */
+    if (!runs) w->ready(w); /* without the cache's thread, the process fetches the page itself */
 }
 
 void leat__disk_hurry(leat__disk *d, bool on)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files: see file.h. A direct file has two descriptors: the one with O_DIRECT serves aligned
- * reads, the plain one all others (small index reads, the unaligned end of a file). Callers need
- * not care.
+ * Files: see file.h. A direct file has two descriptors: the one with O_DIRECT serves aligned reads, the plain
+ * one all others (small index reads, the unaligned end of a file).
  */
 #include "io/file.h"
 
@@ -35,14 +34,14 @@
 #define LINKS_MAX 40 /* the kernel's limit */
 
 struct leat__file {
-    leat__seat seat; /* its descriptors: the plain one, and one for direct reads or -1 */
+    leat__seat seat; /* the plain descriptor, and one for direct reads or -1 */
     uint64_t size_at_open;
     char *path;
     leat__remote *remote; /* NULL for a local file */
     bool in_memory;       /* its file system has no storage */
 };
 
-/* tmpfs does not know RWF_NOWAIT, and does not need it. */
+/* True for tmpfs, which does not support RWF_NOWAIT and does not need it. */
 static bool is_in_memory(int fd)
 {
     struct statfs fs;
@@ -229,8 +228,8 @@ void leat__file_release(const leat__file *f)
 int leat__file_size(const leat__file *f, uint64_t *bytes, leat_error *err)
 {
     struct stat st;
-    if (f->remote != NULL || f->seat.pool != NULL) { /* pooled: must have the same size, or it
-                                                      * is stale */
+    if (f->remote != NULL ||
+        f->seat.pool != NULL) { /* a pooled file that was reopened has the same size, else it is ESTALE */
         *bytes = f->size_at_open;
         return 0;
     }
@@ -250,7 +249,7 @@ static bool aligned(const void *buf, size_t len, uint64_t offset)
     return (((uintptr_t)buf | len | offset) & (LEAT__IO_ALIGN - 1)) == 0;
 }
 
-/* One system call: bytes transferred, or -1 and errno. */
+/* Makes one system call; returns bytes transferred, or -1 and errno. */
 static ssize_t pread_once(const leat__file *f, void *buf, size_t len, uint64_t offset)
 {
     uint64_t delay_ns = 0;
@@ -381,7 +380,7 @@ void leat__file_advise(const leat__file *f, uint64_t offset, uint64_t len, leat_
 
 /* ---- by name --------------------------------------------------------------------------- */
 
-/* A rename is durable once its folder is synced. */
+/* Syncs the folder of `path`: only then is a rename durable. */
 static int sync_folder_of(const char *path, leat_error *err)
 {
     size_t len = (size_t)(leat__path_base(path) - path);
@@ -457,7 +456,7 @@ int leat__path_regular(const char *path, bool *regular, leat_error *err)
     return 0;
 }
 
-/* One symbolic link: its target, relative to the link's folder. */
+/* Reads one symbolic link; a relative target is relative to the link's folder. */
 static int follow_link(const char *path, char **target, leat_error *err)
 {
     char link[PATH_MAX];
@@ -585,8 +584,8 @@ static int write_through(const char *path, const void *data, size_t len, leat_er
     return rc;
 }
 
-/* Writes a temporary file beside it, syncs, renames. The temporary name is new, so no other
- * writer's file and no planted link is ever written to. */
+/* Writes a temporary file beside `path`, syncs and renames it. It is created under a new name, so it is never
+ * another writer's file or a planted link. */
 static int replace_file(const char *path, const struct stat *old, const void *data, size_t len,
                         leat_error *err)
 {
@@ -617,7 +616,8 @@ out:
     return rc;
 }
 
-/* /dev/stdout may lead to a regular file that another program has open: never rename over it. */
+/* True for names of descriptors. /dev/stdout may be a regular file that another program has open: never
+ * rename over it. */
 static bool is_descriptor(const char *path)
 {
     return strncmp(path, "/dev/std", 8) == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
@@ -708,7 +708,7 @@ int leat__file_store(const char *path, const void *data, size_t len, leat_error 
     if (!exists && errno != ENOENT) return leat__fail_errno(err, errno, "%s: cannot stat", path);
     if (exists && (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode) || is_descriptor(path)))
         return write_through(path, data, len, err);
-    LEAT_TRY(leat__file_spare_pack(path, err)); /* a folder is refused as such */
+    LEAT_TRY(leat__file_spare_pack(path, err)); /* gives a folder its own message */
     if (exists && !S_ISREG(st.st_mode)) return leat__fail(err, LEAT_EINVAL, "%s: not a regular file", path);
     char *target;
     LEAT_TRY(leat__path_resolve(path, &target, err));

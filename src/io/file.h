@@ -16,14 +16,13 @@
 #include "base/error.h"
 #include "io/file_pool.h"
 
-/* Alignment of offset, length and memory that direct reads need on every file system. */
+/* Alignment of offset, length and memory that is enough for direct reads on every file system. */
 #define LEAT__IO_ALIGN 4096u
 
 typedef struct leat__file leat__file;
 typedef struct leat__remote leat__remote;
 
-/* The whole blocks around a range, as needed by a direct read; the range begins `lead` bytes into
- * them. */
+/* The whole blocks that contain a range, for a direct read; the range begins `lead` bytes into them. */
 typedef struct leat__span {
     uint64_t offset, len, lead;
 } leat__span;
@@ -41,7 +40,7 @@ enum {
     LEAT__FILE_EXCLUSIVE = 1 << 2, /* with CREATE: LEAT_EEXIST when it exists */
     LEAT__FILE_TRUNCATE = 1 << 3,  /* with WRITE: empty it */
     LEAT__FILE_DIRECT = 1 << 4,    /* reads bypass the page cache if the file system allows it */
-    LEAT__FILE_LOCK = 1 << 5       /* with WRITE: LEAT_ESTATE when another process holds it */
+    LEAT__FILE_LOCK = 1 << 5       /* with WRITE: lock it; LEAT_ESTATE when another process holds the lock */
 };
 
 int leat__file_open(leat__file **f, const char *path, unsigned flags, leat_error *err) LEAT_MUST_CHECK;
@@ -54,14 +53,14 @@ void leat__file_close(leat__file **f);
 
 const char *leat__file_path(const leat__file *f);     /* for messages */
 leat__remote *leat__file_remote(const leat__file *f); /* NULL for a local file */
-/* Frees what was read to open the file (remote files). */
+/* Remote files: frees the data that was read to open the file. */
 void leat__file_settle(const leat__file *f);
-/* The descriptor; for a pooled file only between hold and release. hold returns 0 or an errno,
- * EAGAIN when the pool has none free. */
+/* fd returns the descriptor; for a pooled file call it only between hold and release. hold returns 0 or an
+ * errno, EAGAIN when the pool has no free descriptor. */
 int leat__file_fd(const leat__file *f);
 int leat__file_hold(const leat__file *f);
 void leat__file_release(const leat__file *f);
-bool leat__file_direct(const leat__file *f); /* whether direct reads are in effect */
+bool leat__file_direct(const leat__file *f); /* true if direct reads are in effect */
 int leat__file_size(const leat__file *f, uint64_t *bytes, leat_error *err) LEAT_MUST_CHECK;
 uint64_t leat__file_size_at_open(const leat__file *f); /* no system call */
 
@@ -108,11 +107,11 @@ int leat__path_rmdir(const char *path, leat_error *err) LEAT_MUST_CHECK; /* an e
 int leat__path_exists(const char *path, bool *exists, leat_error *err) LEAT_MUST_CHECK;
 int leat__path_regular(const char *path, bool *regular, leat_error *err) LEAT_MUST_CHECK;
 int leat__path_mkdir(const char *path, leat_error *err) LEAT_MUST_CHECK; /* with parents */
-/* Refuses a path in a bucket (LEAT_ENOTSUP): this file is only written on this machine. The message ends with
- * `hint`. */
+/* Refuses a path in a bucket (LEAT_ENOTSUP), for files that can only be written locally. The message ends
+ * with `hint`. */
 int leat__path_local(const char *path, const char *hint, leat_error *err) LEAT_MUST_CHECK;
-/* The target of a symbolic link, even a dangling one: a new string (leat__free). A path that is
- * not a link is returned unchanged. */
+/* Resolves a symbolic link, even a dangling one, to a new string (leat__free). For a path that is not a link,
+ * that is the path. */
 int leat__path_resolve(const char *path, char **target, leat_error *err) LEAT_MUST_CHECK;
 
 /* Loads the whole file into a new block (free with leat__free), followed by `padding` zero bytes;
@@ -124,16 +123,16 @@ int leat__file_load(const char *path, size_t max, size_t padding, char **data, s
 /* Fails when no file can be made at `path`: its folder is missing (LEAT_ENOENT) or not writable. The message
  * names the folder, not the temporary file beside the result. */
 int leat__path_can_make(const char *path, leat_error *err) LEAT_MUST_CHECK;
-/* Fails when `path` cannot be written, so that a long run need not end with it: its folder is missing
- * (LEAT_ENOENT) or not writable; LEAT_EINVAL for a folder and for a pack. What is written about a run never
- * replaces a pack. */
+/* Fails early when an output file cannot be written at `path`, before a long run: the folder is missing
+ * (LEAT_ENOENT) or not writable. LEAT_EINVAL for a folder and for a pack, which such a file never replaces.
+ */
 int leat__file_spare_pack(const char *path, leat_error *err) LEAT_MUST_CHECK;
-/* LEAT_EINVAL where a regular file exists at `path` that is neither empty nor begins with `head` (at most 64
- * bytes), the first bytes of every output of one kind: files of other kinds are never replaced. LEAT_EEXIST
- * where it is one of this kind and `replace` is false. */
+/* Checks that a new output replaces only files of its kind, which begin with `head` (at most 64 bytes).
+ * LEAT_EINVAL: a regular file at `path` is neither empty nor begins with `head`. LEAT_EEXIST: it is of this
+ * kind, and `replace` is false. */
 int leat__file_only_kind(const char *path, const char *head, bool replace, leat_error *err) LEAT_MUST_CHECK;
-/* LEAT_EINVAL where the file at `path`, which exists, is neither a pack, nor an unfinished one, nor empty:
- * a new pack replaces nothing else. LEAT_EEXIST where it is one and `replace` is false. */
+/* Checks that a new pack replaces only a pack. LEAT_EINVAL: the existing file at `path` is neither a pack,
+ * nor an unfinished one, nor empty. LEAT_EEXIST: it is a pack, and `replace` is false. */
 int leat__file_only_pack(const char *path, bool replace, leat_error *err) LEAT_MUST_CHECK;
 /* Writes a whole output file. A regular file is replaced atomically (written beside its name,
  * synced, renamed); for a symbolic link the target is replaced and the link kept. Character

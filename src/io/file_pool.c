@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared descriptors: see file_pool.h. Takers that cannot wait get at most half of the seats. So
- * a taker that waits always waits for one that is in the middle of a read.
+ * Shared descriptors: see file_pool.h. Callers that cannot wait get at most half of the seats. So a caller
+ * that waits always waits for one that is in the middle of a read and will finish.
  */
 #include "io/file_pool.h"
 
@@ -16,13 +16,13 @@
 #include "base/num.h"
 #include "base/thread.h"
 
-#define SHARE 4u /* we use 1/4 of the process's limit: others need descriptors too */
+#define SHARE 4u /* the pool uses 1/4 of the process's limit, because others need descriptors too */
 #define SEATS_MIN 2u
 
 struct leat__file_pool {
-    uint64_t room, open;               /* seats with descriptors */
-    uint64_t waiting_kind, other_kind; /* takers of each kind */
-    leat__seat *oldest, *newest;       /* idle */
+    uint64_t room, open;               /* most seats with open descriptors, and how many there are */
+    uint64_t waiting_kind, other_kind; /* taken seats, by whether the caller can wait */
+    leat__seat *oldest, *newest;       /* list of idle seats with open descriptors */
     leat__cond given;
 };
 
@@ -92,7 +92,7 @@ static bool same_file(const leat__seat *s, const struct stat *st)
     return st->st_dev == s->device && st->st_ino == s->inode && st->st_size == s->bytes;
 }
 
-/* 0 or an errno. O_NONBLOCK: a FIFO opened by mistake must not wait for a writer. */
+/* Returns 0 or an errno. O_NONBLOCK: a FIFO opened by mistake must not wait for a writer. */
 static int open_descriptors(leat__seat *s)
 {
     struct stat st;
@@ -125,7 +125,7 @@ static void check_locked(const leat__file_pool *p)
     LEAT_ASSERT(p->oldest == NULL || (p->open > 0 && p->oldest->users == 0 && p->oldest->fd >= 0));
 }
 
-/* 0, an errno, or EAGAIN when a seat must be released first. */
+/* Returns 0, an errno, or EAGAIN when a seat must be released first. */
 static int take_locked(leat__file_pool *p, leat__seat *s)
 {
     if (s->users > 0) return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Descriptors shared by many files: a set of 10,000 shards opens and loads under a limit of 64
- * open files (RLIMIT_NOFILE). Each file has a seat. Its descriptors are open while in use, and
- * stay open until others need them. Then the seat that was idle longest closes its descriptors,
- * and opens the file again at the next use. Any thread.
+ * Descriptors shared by many files, so that a set of 10,000 shards can be read with a limit of 64 open files
+ * (RLIMIT_NOFILE). Each file has a seat. Its descriptors are open while in use, and stay open until others
+ * need them. Then the seat that was idle longest closes its descriptors and reopens the file at the next use.
+ * Any thread may call.
  */
 #ifndef LEAT_IO_FILE_POOL_H
 #define LEAT_IO_FILE_POOL_H
@@ -19,27 +19,26 @@ typedef struct leat__file_pool leat__file_pool;
 typedef struct leat__seat leat__seat;
 struct leat__seat {
     int fd, direct_fd; /* -1: not open; read them only while the seat is taken */
-    /* used by the pool; `pool` NULL: the descriptors stay open, taking them does nothing */
+    /* used by the pool. `pool` NULL: the descriptors stay open, and take and give do nothing */
     leat__file_pool *pool;
     leat__seat *older, *newer; /* list of idle seats with descriptors */
     uint32_t users;
-    const char *path;   /* the owner's */
+    const char *path;   /* owned by the file */
     bool direct, known; /* known: was open before, and must be the same file again */
     dev_t device;
     ino_t inode;
     off_t bytes;
 };
 
-/* For `files` local files. *pool stays NULL when the limit on open files is high enough for
- * all. */
+/* Opens a pool for `files` local files. *pool stays NULL when the limit on open files is high enough for all.
+ */
 int leat__file_pool_open(leat__file_pool **pool, uint64_t files, bool direct,
                          leat_error *err) LEAT_MUST_CHECK;
 void leat__file_pool_close(leat__file_pool **pool); /* after its files */
 
-/* Opens the descriptors if needed and keeps them open until `give`: 0 or an errno, ESTALE when
- * the path now has another file. Waits while all are in use. A taker that cannot wait for others
- * (`waits` false, the same for `give`) gets EAGAIN, also when half of all seats are taken that
- * way. */
+/* Opens the descriptors if needed and keeps them open until `give`. Returns 0 or an errno; ESTALE when the
+ * path now names another file. Waits while all are in use. With `waits` false (the same for `give`) it
+ * returns EAGAIN instead, also when half of all seats are taken that way. */
 int leat__seat_take(leat__seat *s, bool waits);
 void leat__seat_give(leat__seat *s, bool waits);
 void leat__seat_close(leat__seat *s);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See hedge.h. The quantile estimate moves a small step towards each observed time, 19 times as
- * far up as down. It settles where one in 20 is above.
+ * See hedge.h. The quantile estimate moves a small step towards each observed time, 19 times as far up as
+ * down. It settles where one in 20 times is longer.
  */
 #include "io/hedge.h"
 
 #include "base/clock.h"
 #include "base/num.h"
 
-#define KNOWN 20u /* requests of a size before any counts as late */
-#define STEP 0.01 /* of the estimate */
-#define LATE 2.0  /* multiple of the estimate */
+#define KNOWN 20u /* requests of a size seen before any counts as late */
+#define STEP 0.01 /* step as a share of the estimate */
+#define LATE 2.0  /* a request is late after this multiple of the estimate */
 #define LEAST_NS (20 * LEAT_NS_PER_MS)
-#define SHARE 50u /* 1/50 of the bytes read */
+#define SHARE 50u /* second requests may take 1/50 of the bytes read */
 
 static uint32_t size_of(uint64_t bytes)
 {

@@ -20,9 +20,9 @@ typedef struct leat__hedge {
     uint64_t spent;             /* bytes of second requests */
 } leat__hedge;
 
-/* A request for `bytes` took `ns`. */
+/* Records that a request for `bytes` took `ns`. */
 void leat__hedge_note(leat__hedge *h, uint64_t bytes, uint64_t ns);
-/* After how many ns a request for `bytes` is late; UINT64_MAX while too little is known. */
+/* Returns after how many ns a request for `bytes` is late; UINT64_MAX while too little is known. */
 uint64_t leat__hedge_after(const leat__hedge *h, uint64_t bytes);
 /* True when `bytes` may be requested a second time after `total` were read; then they are
  * counted. */

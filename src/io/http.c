@@ -4,10 +4,10 @@
  *
  *   submit -> incoming (lock) -> waiting (for their time, or a free connection) -> active -> done
  *
- * and back to waiting for another attempt. Everything after `incoming` belongs to the loop's
- * thread. The number of active requests adapts to the server: it begins small, so that the first ranges
- * have the link for themselves, and doubles with every round trip; each "slow down" answer halves
- * the limit, other answers then raise it slowly.
+ * and back to waiting for another attempt. Everything after `incoming` belongs to the loop's thread. The
+ * number of active requests adapts to the server. It begins small, so that the first ranges do not share the
+ * link, and doubles with every round trip. Each "slow down" answer halves the limit; other answers then raise
+ * it slowly.
  */
 #include "io/http.h"
 
@@ -37,12 +37,12 @@
 #define BODY_MAX (1u << 20)
 #define BACKOFF_FIRST_NS (100 * LEAT_NS_PER_MS)
 #define BACKOFF_MAX_NS (10 * LEAT_NS_PER_S)
-#define ATTEMPTS_MAX 1000u /* with progress */
+#define ATTEMPTS_MAX 1000u /* attempts that made progress */
 #define ACTIVE_MIN 4.0
 #define ACTIVE_FIRST 8.0
-#define IDLE_MAX 64               /* easy handles kept */
+#define IDLE_MAX 64               /* easy handles kept for reuse */
 #define EVENTS_MAX 64             /* sockets served in one round */
-#define BUFFER_BYTES (100L << 10) /* of one transfer: in the heap, not in a mapping made for each request */
+#define BUFFER_BYTES (100L << 10) /* of one transfer; a larger one would be a new mapping per request */
 
 static _Atomic uint64_t total_requests, total_retries, total_in, total_out, total_throttled, total_hedged;
 static _Atomic uint64_t total_answers, total_waited_ns, total_received_ns;
@@ -94,7 +94,7 @@ int leat__http_explain(leat__http_req *r)
 static leat__http_limits limits;
 static leat__once limits_once = LEAT__ONCE_INIT;
 
-static const char *bad_limit; /* the name of a variable that has no sensible value */
+static const char *bad_limit; /* name of an environment variable with an invalid value */
 
 static uint32_t number_from(const char *name, uint32_t standard, uint32_t most)
 {
@@ -139,16 +139,16 @@ struct leat__http {
     leat__http_req *waiting_head, *waiting_tail;
     leat__http_req *active; /* list */
     uint32_t active_count;
-    double limit; /* of active ones */
-    bool slowed;  /* the server has asked for fewer */
+    double limit; /* most active requests */
+    bool slowed;  /* the server has asked for fewer requests */
     uint64_t halved_ns;
     CURL *idle[IDLE_MAX];
     size_t idle_count;
     uint64_t jitter;
     leat__hedge hedge;
     bool dropped;      /* a request was canceled by leat__http_drop */
-    int epoll, wake;   /* wake: an event counter that ends a wait */
-    uint64_t timer_ns; /* when libcurl is to be called; UINT64_MAX = not */
+    int epoll, wake;   /* wake: an eventfd that ends a wait */
+    uint64_t timer_ns; /* when libcurl wants to be called; UINT64_MAX = never */
 };
 
 static struct {
@@ -173,7 +173,7 @@ int leat__http_header(leat__http_req *r, const char *name, const char *value)
     return 0;
 }
 
-/* Adds the time since the attempt began, or since its last bytes came, to the totals. */
+/* Adds the time since the attempt began, or since its last bytes, to the totals. */
 static void hear(leat__http_req *r)
 {
     uint64_t now = leat__clock_ns();
@@ -341,7 +341,7 @@ static void throttled(leat__http *h)
 {
     uint64_t now = leat__clock_ns();
     atomic_fetch_add_explicit(&total_throttled, 1, memory_order_relaxed);
-    if (now - h->halved_ns < LEAT_NS_PER_S) return; /* one storm, one step down */
+    if (now - h->halved_ns < LEAT_NS_PER_S) return; /* at most one step down per second */
     h->halved_ns = now;
     h->slowed = true;
     h->limit = LEAT_MAX(h->limit / 2, ACTIVE_MIN);
@@ -352,7 +352,7 @@ static void throttled(leat__http *h)
 static uint64_t backoff(leat__http *h, const leat__http_req *r)
 {
     if (r->retry_after_s > 0) return r->retry_after_s * LEAT_NS_PER_S;
-    if (r->barren == 0) return 0; /* it made progress: resume at once */
+    if (r->barren == 0) return 0; /* the last attempt made progress: resume at once */
     uint64_t bound = BACKOFF_FIRST_NS << LEAT_MIN(r->barren - 1, 10u);
     h->jitter = leat__mix64(h->jitter + leat__clock_ns());
     return h->jitter % LEAT_MIN(bound, BACKOFF_MAX_NS);
@@ -462,7 +462,8 @@ static void ended(leat__http *h, leat__http_req *r, CURLcode code)
     else finish(r, r->rc);
 }
 
-/* EINTR tells the command that a signal ended the wait, and that the message names the path. */
+/* Ends a canceled request. EINTR tells the command that a signal ended the wait and that the message names
+ * the path. */
 static void end_canceled(leat__http_req *r)
 {
     bool stop = leat__stop_asked();
@@ -480,7 +481,7 @@ static bool is_canceled(const leat__http *h, const leat__http_req *r)
     return false;
 }
 
-/* Nothing is lost by giving it up. */
+/* True for requests that only read, which can be given up without loss. */
 static bool reads(const leat__http_req *r)
 {
     return strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0;
@@ -491,8 +492,8 @@ static bool writes(const leat__http_req *r)
     return strcmp(r->method, "PUT") == 0 || strcmp(r->method, "POST") == 0;
 }
 
-/* Takes submitted requests and marks canceled ones. After leat__stop_ask nothing is written any more; a
- * removal (DELETE) in flight ends, so that no upload is left behind. False when the loop is to end. */
+/* Takes submitted requests and marks canceled ones. After leat__stop_ask nothing more is written, but a
+ * DELETE in flight is completed, so that no unfinished upload is left. False when the loop must end. */
 static bool take_incoming(leat__http *h)
 {
     leat__mutex_lock(&h->lock);
@@ -542,7 +543,7 @@ static uint64_t start_due(leat__http *h)
             r->urgent = urgent;
         } else if (r->urgent || h->active_count < (uint32_t)h->limit) {
             begin(h, r);
-        } else { /* no more fit: the rest stays in order */
+        } else { /* the limit is reached: the rest stays in order */
             leat__http_req *last = r;
             r->next = list;
             while (last->next != NULL) last = last->next;
@@ -555,8 +556,8 @@ static uint64_t start_due(leat__http *h)
     return next_due;
 }
 
-/* Triggers second requests for late ones; returns when the next may be late. Not while the server
- * asks for fewer requests. */
+/* Triggers second requests for late ones, except while the server asks for fewer requests. Returns when the
+ * next request may be late. */
 static uint64_t look_for_late(leat__http *h)
 {
     uint64_t now = leat__clock_ns(), next = UINT64_MAX;
@@ -577,8 +578,8 @@ static uint64_t look_for_late(leat__http *h)
     return next;
 }
 
-/* Ends transfers that stopped in the middle of an answer. libcurl does it, too, but judges by the mean rate
- * of some seconds; before the first byte it alone counts. */
+/* Ends transfers that stopped in the middle of an answer. libcurl does so too, but only by the mean rate of
+ * some seconds. Until the first byte arrives, only libcurl's limit applies. */
 static void end_stalled(leat__http *h)
 {
     uint64_t now = leat__clock_ns();
@@ -602,8 +603,8 @@ static void reap(leat__http *h)
     }
 }
 
-/* ---- sockets: libcurl names those it waits for, epoll reports which are ready. So a round costs what
- * arrived, not what is in flight (curl_multi_perform asks about every socket, each time). */
+/* ---- sockets: libcurl names those it waits for, and epoll reports which are ready. So the cost of a round
+ * depends on what arrived, not on what is in flight (curl_multi_perform checks every socket each time). */
 
 static int on_socket(CURL *easy, curl_socket_t socket, int what, void *cookie, void *unused)
 {
@@ -630,7 +631,7 @@ static void wake_loop(const leat__http *h)
 {
     const uint64_t one = 1;
     ssize_t n = write(h->wake, &one, sizeof one);
-    (void)n; /* a full counter has woken it already */
+    (void)n; /* a full counter has already woken the loop */
 }
 
 static void serve(leat__http *h, const struct epoll_event *e)
@@ -642,13 +643,13 @@ static void serve(leat__http *h, const struct epoll_event *e)
         (void)n;
         return;
     }
-    /* an error or a closed connection is found by reading or writing */
+    /* reading or writing reports an error or a closed connection */
     if (e->events & (EPOLLIN | EPOLLHUP | EPOLLERR)) events |= CURL_CSELECT_IN;
     if (e->events & EPOLLOUT) events |= CURL_CSELECT_OUT;
     (void)h->curl->multi_socket_action(h->multi, e->data.fd, events, &running);
 }
 
-/* Serves sockets that are ready and libcurl's timers; waits for them until `due` at most. */
+/* Waits until `due` at most, then serves ready sockets and libcurl's timers. */
 static void wait_and_serve(leat__http *h, uint64_t due)
 {
     struct epoll_event events[EVENTS_MAX];

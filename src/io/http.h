@@ -3,10 +3,10 @@
  * HTTP requests through libcurl's multi interface: one thread of the process (leat-http) drives
  * all connections. It starts with the first user and ends with the last.
  *
- * A request belongs to the caller and must stay in place until `done`. The loop makes attempts.
- * Each is prepared again (a signature has a date, a resumed body another range), judged, and
- * retried with backoff and jitter while that can help. Time-outs measure lack of progress, not
- * total time. All callbacks run on the loop's thread, must not block, and may submit.
+ * A request belongs to the caller and must stay in place until `done`. The loop makes one or more attempts.
+ * Each is prepared anew (a signature has a date, a resumed body a different range), judged, and retried with
+ * backoff and jitter while a retry can help. Time-outs measure lack of progress, not total time. All
+ * callbacks run on the loop's thread, must not block, and may submit.
  */
 #ifndef LEAT_IO_HTTP_H
 #define LEAT_IO_HTTP_H
@@ -25,18 +25,19 @@ typedef enum leat__http_verdict {
 } leat__http_verdict;
 
 typedef struct leat__http_ops {
-    /* Fills url and headers (leat__http_header) of the next attempt. LEAT_EAGAIN: not yet;
-     * LEAT_ECLOSED: nothing is left to request, the request is done. */
+    /* Fills url and headers (leat__http_header) of the next attempt. LEAT_EAGAIN: try again soon;
+     * LEAT_ECLOSED: nothing is left to request, so the request is done. */
     int (*prepare)(leat__http_req *r, leat_error *err);
-    /* The headers of a 2xx answer have arrived. Non-zero refuses the body; `judge` decides. */
+    /* Called when the headers of a 2xx answer have arrived. Non-zero refuses the body; then `judge` decides.
+     */
     int (*accept)(leat__http_req *r);
     /* Receives a piece of a 2xx body. NULL: it is collected in `body`. */
     void (*take)(leat__http_req *r, const char *data, size_t len);
-    /* An attempt ended with an answer (or was refused). NULL: 2xx is success. */
+    /* Called when an attempt ended with an answer (or was refused). NULL: 2xx is success. */
     leat__http_verdict (*judge)(leat__http_req *r);
     void (*done)(leat__http_req *r);
-    /* The attempt takes much longer than others of its size (`expect`), and the traffic budget
-     * allows a second request. Called once per attempt. NULL: nothing is done. */
+    /* Called once per attempt when it takes much longer than others of its size (`expect`) and the traffic
+     * budget allows a second request. NULL: none is sent. */
     void (*late)(leat__http_req *r);
 } leat__http_ops;
 
@@ -49,26 +50,26 @@ struct leat__http_req {
     size_t send_len;
     size_t body_max;   /* of a collected body; 0 = 1 MiB */
     const void *owner; /* for leat__http_cancel */
-    bool urgent;       /* a thread waits for it: goes first */
+    bool urgent;       /* a thread waits for it, so it is sent first */
     bool once;         /* no retry */
-    bool quick;        /* time-outs of a second or two: the server is either near or absent */
+    bool quick;        /* short time-outs (1 to 2 s), for a server that is either near or absent */
     bool follow;       /* follow redirects */
-    uint64_t delay_ns; /* before the first attempt, so that neighbours can join it */
+    uint64_t delay_ns; /* wait before the first attempt, so that neighbouring ranges can join it */
     void *cookie;
     /* of one attempt */
     leat__buf url;
     void *headers;   /* libcurl's list */
-    uint64_t expect; /* bytes requested, set by prepare; 0 = do not judge its time */
+    uint64_t expect; /* bytes requested, set by prepare; 0 = never late */
     /* answer */
     long status; /* 0: none */
     char etag[160], modified[64], region[64];
     uint64_t length;           /* of the body, UINT64_MAX unknown */
-    bool has_range, odd_range; /* odd: its Content-Range makes no sense */
+    bool has_range, odd_range; /* odd: the Content-Range is invalid */
     uint64_t range_first, range_last, range_total;
     uint32_t retry_after_s;
     leat__buf body;  /* collected, or the text of an error */
     bool progressed; /* body bytes were taken in this attempt */
-    bool refused;    /* by accept */
+    bool refused;    /* `accept` refused the body */
     /* result */
     int rc;
     leat_error err;
@@ -79,8 +80,8 @@ struct leat__http_req {
     void *easy;
     size_t sent;
     bool canceled, told_late;
-    uint64_t begun_ns; /* the attempt */
-    uint64_t heard_ns; /* when the last bytes of the answer came; 0 = none yet */
+    uint64_t begun_ns; /* start of the attempt */
+    uint64_t heard_ns; /* when the last bytes of the answer arrived; 0 = none yet */
     leat__http_req *next;
 };
 
@@ -92,9 +93,9 @@ void leat__http_submit(leat__http *h, leat__http_req *r);
 /* Submits and waits; the result is in rc and err. Frees everything the attempt used except
  * `body`. Not from a callback. `done` must be unset. */
 int leat__http_run(leat__http *h, leat__http_req *r, leat_error *err) LEAT_MUST_CHECK;
-/* Soon ends all requests of an owner with LEAT_ECANCELED; their `done` is called. */
+/* Cancels all requests of an owner: they soon end with LEAT_ECANCELED, and their `done` is called. */
 void leat__http_cancel(leat__http *h, const void *owner);
-/* From a callback: soon ends this request with LEAT_ECANCELED. */
+/* Cancels one request, from a callback: it soon ends with LEAT_ECANCELED. */
 void leat__http_drop(leat__http *h, leat__http_req *r);
 void leat__http_req_reset(leat__http_req *r); /* frees url, headers, body */
 
@@ -110,9 +111,9 @@ bool leat__http_transient(const leat__http_req *r);
 typedef struct leat__http_stats {
     uint64_t requests, retries, bytes_in, bytes_out, throttled;
     uint64_t hedged;      /* second requests for late ones */
-    uint64_t answers;     /* attempts that were answered */
-    uint64_t waited_ns;   /* their times until the first header, added up */
-    uint64_t received_ns; /* and from there to the last bytes */
+    uint64_t answers;     /* attempts with an answer */
+    uint64_t waited_ns;   /* sum of their times until the first header */
+    uint64_t received_ns; /* sum of their times from there to the last byte */
 } leat__http_stats;
 void leat__http_read(leat__http_stats *s);
 

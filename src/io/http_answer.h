@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the head of an answer says: the fields of a request that belong to its answer.
+ * Parses the status line and headers of an answer into the request.
  */
 #ifndef LEAT_IO_HTTP_ANSWER_H
 #define LEAT_IO_HTTP_ANSWER_H
@@ -8,7 +8,7 @@
 #include "io/http.h"
 
 void leat__http_answer_clear(leat__http_req *r);
-/* One line of the head, without its end. A Content-Range that makes no sense is none. */
+/* Parses one header line, without its line end. An invalid Content-Range sets odd_range. */
 void leat__http_answer_header(leat__http_req *r, const char *line, size_t len);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See httpd.h. The header of libmicrohttpd stays in this file.
+ * See httpd.h. Only this file includes the header of libmicrohttpd.
  */
 #include "io/httpd.h"
 
@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "base/thread.h"
 
-/* Nothing, or a colon and a port. It may be another one than ours: ports are forwarded. */
+/* True for "" and for a colon with a port. It need not be our port, because ports may be forwarded. */
 static bool is_port(const char *text)
 {
     size_t digits = 0;
@@ -45,8 +45,8 @@ bool leat__httpd_origin_ok(const char *origin, const char *host, const char *sit
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#define CONNECTIONS 64u /* open at a time: one more takes the place of the oldest idle one */
-#define LIMIT 4096u     /* of the library, never reached: at it, nothing is accepted */
+#define CONNECTIONS 64u /* open at a time; one more closes the oldest idle one */
+#define LIMIT 4096u     /* the library's own limit, at which it would accept nothing; never reached */
 #define IDLE_S 5u
 
 static struct {
@@ -93,9 +93,9 @@ static void load_library(void)
 /* An open connection. */
 typedef struct peer {
     int fd;
-    bool busy;       /* the handler runs for it */
+    bool busy;       /* the handler is running for it */
     bool dropped;    /* its socket was shut down and will be closed */
-    uint64_t active; /* number of its last event: the lowest is the oldest */
+    uint64_t active; /* number of its last event; the lowest is idle longest */
     struct peer *next;
 } peer;
 
@@ -103,14 +103,14 @@ struct leat__httpd {
     struct MHD_Daemon *daemon;
     leat__httpd_opts opts;
     uint16_t port;
-    leat__mutex lock; /* guards what follows */
+    leat__mutex lock; /* guards the fields below */
     peer *peers;
-    uint32_t peer_count; /* that were not dropped */
+    uint32_t peer_count; /* peers that were not dropped */
     uint64_t events;
 };
 
-/* Shuts the oldest connection down that has no request in work. Its thread closes it; while it is in the
- * list its descriptor is open. */
+/* Shuts down the oldest connection without a request in progress. Its thread closes it later; the descriptor
+ * stays open while it is in the list. */
 static void drop_oldest(leat__httpd *h)
 {
     peer *oldest = NULL;
@@ -148,7 +148,7 @@ static void on_connection(void *cookie, struct MHD_Connection *c, void **state,
     leat__mutex_unlock(&h->lock);
 }
 
-/* Notes that the connection is used; busy: it must not be dropped now. */
+/* Records that the connection is used; busy: it must not be dropped now. */
 static void touch(leat__httpd *h, struct MHD_Connection *c, bool busy)
 {
     const union MHD_ConnectionInfo *info = mhd.connection(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -160,7 +160,7 @@ static void touch(leat__httpd *h, struct MHD_Connection *c, bool busy)
     leat__mutex_unlock(&h->lock);
 }
 
-/* The body of a POST while it comes in. */
+/* The body of a POST while it arrives. */
 typedef struct incoming {
     leat__buf body;
 } incoming;
@@ -187,7 +187,7 @@ static const char *find_arg(const void *from, const char *name)
     return mhd.lookup((struct MHD_Connection *)from, MHD_GET_ARGUMENT_KIND, name);
 }
 
-/* 0, or the status that refuses the request. */
+/* Returns 0, or the HTTP status that refuses the request. */
 static uint32_t refusal(const leat__httpd *h, struct MHD_Connection *c, const char *method, bool *post)
 {
     *post = strcmp(method, "POST") == 0;
@@ -275,7 +275,7 @@ int leat__httpd_open(leat__httpd **out, const leat__httpd_opts *opts, leat_error
     if (h == NULL) return leat__fail_nomem(err, sizeof *h, "a server");
     h->opts = *opts;
     leat__mutex_init(&h->lock);
-    /* ITC also wakes threads that do not listen, so that they stop */
+    /* MHD_USE_ITC: wakes threads that do not listen, so that they stop */
     h->daemon = mhd.start(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC, opts->port, NULL,
                           NULL, on_request, h, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&where,
                           MHD_OPTION_CONNECTION_LIMIT, LIMIT, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S,

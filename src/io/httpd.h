@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A small HTTP server on the loopback interface, for pages that a person looks at. It answers
- * requests for its own host names only: a page elsewhere cannot reach it through a name that it
- * controls (DNS rebinding). Every answer forbids a browser to fetch anything from another place.
+ * A small HTTP server on the loopback interface, for pages that a person looks at. It answers only requests
+ * for its own host names, so that another web page cannot reach it through a name that the page controls (DNS
+ * rebinding). Every answer forbids the browser to fetch anything from elsewhere.
  *
  * libmicrohttpd is loaded when the first server is opened; its threads call the handler.
  */
@@ -21,7 +21,7 @@ typedef struct leat__httpd_request {
     const char *path; /* decoded, begins with '/' */
     const char *body; /* POST; ends with a NUL that is not counted */
     size_t body_len;
-    /* Value of an argument of the query string, decoded; NULL when there is none. */
+    /* Returns the decoded value of an argument of the query string; NULL when there is none. */
     const char *(*arg)(const void *from, const char *name);
     const void *from;
 } leat__httpd_request;
@@ -31,7 +31,7 @@ typedef struct leat__httpd_answer {
     uint32_t status;    /* 200 */
     const char *type;   /* "text/plain; charset=utf-8" */
     const char *policy; /* Content-Security-Policy; default-src 'none' */
-    bool keep;          /* the browser may keep it: it never changes. Else no-store */
+    bool keep;          /* the browser may cache it, because it never changes; else no-store */
     leat__buf body;
 } leat__httpd_answer;
 
@@ -49,13 +49,13 @@ typedef struct leat__httpd_opts {
 
 typedef struct leat__httpd leat__httpd;
 
-/* LEAT_ENOTSUP: libmicrohttpd is missing; LEAT_EEXIST: the port is taken. */
+/* Starts a server. LEAT_ENOTSUP: libmicrohttpd is missing; LEAT_EEXIST: the port is in use. */
 int leat__httpd_open(leat__httpd **h, const leat__httpd_opts *opts, leat_error *err) LEAT_MUST_CHECK;
-/* Waits for handlers that run. */
+/* Waits for running handlers, then stops the server. */
 void leat__httpd_close(leat__httpd **h);
 uint16_t leat__httpd_port(const leat__httpd *h);
 
-/* True when a Host header is this machine's loopback, with any port. */
+/* True when a Host header names this machine's loopback interface, with any port. */
 bool leat__httpd_host_ok(const char *host);
 /* True when a POST may come from a page of this server, or from no page at all: by its headers Origin,
  * Host and Sec-Fetch-Site, each of which may be NULL. */

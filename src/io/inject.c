@@ -101,7 +101,7 @@ static int parse(const char *text, leat_error *err)
 static void read_environment(void)
 {
     const char *text = getenv("LEAT_IO_INJECT");
-    /* A test hook: an invalid value injects nothing. */
+    /* this is a test hook: an invalid value injects nothing */
     if (text != NULL && parse(text, NULL) != 0) table.count = 0;
     if (table.count == 0) atomic_store(&active, 0);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A simulated bad disk, for tests of loaders and the doctor. Reads that touch a given range of a
- * given file fail or take longer, on every path of this module (pread, direct, io_uring,
- * threads). When off it costs one load and one branch per read. Rules are process-wide. They are
- * also read once from the environment: LEAT_IO_INJECT="delay=5ms" or
- * "path=SUBSTRING,offset=4096,length=4096,errno=5,delay=2ms,times=3;…".
+ * Simulates a bad disk, for tests of loaders and the doctor. Reads that touch a given range of a given file
+ * fail or take longer, with every kind of read (pread, direct, io_uring, threads). When off it costs one load
+ * and one branch per read. Rules are process-wide. They are also read once from the environment:
+ * LEAT_IO_INJECT="delay=5ms" or "path=SUBSTRING,offset=4096,length=4096,errno=5,delay=2ms,times=3;…".
  */
 #ifndef LEAT_IO_INJECT_H
 #define LEAT_IO_INJECT_H
@@ -29,7 +28,7 @@ int leat__io_inject_parse(const char *text, leat_error *err) LEAT_MUST_CHECK;
 void leat__io_inject_clear(void);
 uint64_t leat__io_inject_hits(void); /* how often any rule applied since the last clear */
 
-bool leat__inject_active(void); /* true with any rule: then no read counts as immediate */
+bool leat__inject_active(void); /* true if there is a rule; then no read counts as cached */
 /* Called before each read: returns the errno to fail with (0 = continue) and the delay to add. */
 int leat__inject_ask(const char *path, uint64_t offset, uint64_t len, uint64_t *delay_ns);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lists, writes and removes objects: see object.h. Azure has other names for the same steps
- * (blocks for parts, a final block list).
+ * Lists, writes and removes objects: see object.h. Azure uses different requests for the same steps: blocks
+ * instead of parts, and a final block list.
  */
 #include "io/object.h"
 
@@ -22,7 +22,7 @@
 #define LIST_MAX (8u << 20) /* bytes per page of a list */
 #define PART_BYTES (UINT64_C(16) << 20)
 #define IN_FLIGHT 4u
-#define ASK_NS (250 * LEAT_NS_PER_MS) /* between calls of `progress` while parts are in flight */
+#define ASK_NS (250 * LEAT_NS_PER_MS) /* time between calls of `progress` while parts are in flight */
 
 static bool azure(const leat__store *s)
 {
@@ -44,7 +44,7 @@ leat__call leat__object_call(leat__store *s, const char *path, const char *metho
     return c;
 }
 
-/* Lists and other answers quote the ETag differently. */
+/* Hashes an ETag without its quotes, because lists and other answers quote it differently. */
 static uint64_t tag_of(const char *etag)
 {
     size_t len = strlen(etag);
@@ -70,7 +70,7 @@ int leat__object_stat(leat__store *s, const char *path, leat__object *o, leat_er
 typedef struct lister {
     leat__object_fn each;
     void *cookie;
-    bool blobs, coded; /* Azure's names; keys are percent-encoded */
+    bool blobs, coded; /* blobs: Azure's element names; coded: keys are percent-encoded */
     leat__buf key, value, marker;
 } lister;
 
@@ -112,7 +112,7 @@ static int hand_out(lister *l, leat__xml page, leat_error *err)
     return 0;
 }
 
-/* A list that was cut off would look like a shorter one. */
+/* Retries a truncated list, which would look like a shorter one. */
 static leat__http_verdict judge_list(leat__http_req *r)
 {
     static const char *const ends[] = {"</ListBucketResult>", "</EnumerationResults>"};
@@ -123,7 +123,7 @@ static leat__http_verdict judge_list(leat__http_req *r)
     return LEAT__HTTP_AGAIN;
 }
 
-/* Reads one page; *more: l->marker is the start of the next. */
+/* Reads one page of a list; sets *more when l->marker is the start of the next. */
 static int list_page(leat__store *s, lister *l, const char *path, bool folders, bool *more, leat_error *err)
 {
     leat__call c = leat__object_call(s, path, "GET");
@@ -240,7 +240,7 @@ void leat__object_get_all(leat__object_get *gets, size_t count)
 
 /* ---- put --------------------------------------------------------------------------------- */
 
-/* A repeated request may have succeeded the first time: then the existing object is ours. */
+/* True when the existing object is ours: a retried request may have succeeded the first time. */
 static bool is_ours(leat__store *s, const char *path, uint64_t len, uint32_t attempts)
 {
     leat__object o;
@@ -259,14 +259,14 @@ int leat__object_writable(const leat__store *s, const char *path, leat_error *er
     return rc;
 }
 
-/* libcurl calls the body of a POST a form, and some servers store that as the type of the object. Amazon
- * wants the type in the signature. Azure has its own default. */
+/* Sets the content type. libcurl declares the body of a POST as a form, and some servers store that as the
+ * type of the object. Amazon wants the type in the signature. Azure has its own default. */
 static void set_type(leat__call *c, const char *type)
 {
     if (!azure(c->store)) leat__call_header(c, "content-type", type);
 }
 
-/* The request that writes a whole object. */
+/* Builds the request that writes a whole object. */
 static leat__call put_call(leat__store *s, const char *path, const void *data, size_t len, bool absent)
 {
     leat__call c = leat__object_call(s, path, "PUT");
@@ -345,13 +345,13 @@ static void part_done(leat__http_req *r)
 static const leat__http_ops part_ops = {
     .prepare = leat__call_prepare, .judge = leat__call_judge, .done = part_done};
 
-/* Calls `progress`; LEAT_ECANCELED when it stops the upload. */
+/* Calls `progress`; returns LEAT_ECANCELED when that stops the upload. */
 static int ask(const upload *u, uint64_t done, leat_error *err)
 {
     if (u->opts->progress == NULL || u->opts->progress(u->opts->cookie, done, u->size) == 0) return 0;
     int rc = leat__fail(err, LEAT_ECANCELED, "%s: the upload was interrupted", u->path);
     if (err != NULL)
-        err->sys_errno = EINTR; /* the message names the path: it is printed after a signal, too */
+        err->sys_errno = EINTR; /* the message names the path: it is printed even after a signal */
     return rc;
 }
 
@@ -432,7 +432,7 @@ static int note_part(void *cookie, uint32_t number, uint64_t size, const char *e
     upload *u = cookie;
     if (number > u->count) return 0;
     uint64_t at = (uint64_t)(number - 1) * u->part_bytes;
-    if (size != LEAT_MIN(u->part_bytes, u->size - at)) return 0; /* it is sent again */
+    if (size != LEAT_MIN(u->part_bytes, u->size - at)) return 0; /* the part is sent again */
     snprintf(u->etags[number - 1], sizeof u->etags[0], "%s", etag);
     return 0;
 }
@@ -528,12 +528,12 @@ static int end_upload(upload *u, leat_error *err)
     return rc;
 }
 
-/* Keeps an upload that a later run can resume; otherwise aborts it, so that nothing is stored and
- * billed. */
+/* Keeps a failed upload that a later run can resume; aborts any other, so that nothing is stored and billed.
+ */
 static void after_upload(upload *u, int rc)
 {
     bool resumable = u->opts->note != NULL && (rc == LEAT_ECANCELED || rc == LEAT_EIO);
-    /* Azure deletes blocks by itself */
+    /* Azure deletes uncommitted blocks by itself */
     if (resumable || azure(u->store) || u->id.len == 0) return;
     if (rc != 0) (void)!leat__uploads_abort(u->store, u->path, leat__buf_str(&u->id), NULL);
     if (u->opts->note != NULL) leat__upload_note_remove(u->opts->note);

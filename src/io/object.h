@@ -12,13 +12,13 @@
 #include "io/store.h"
 
 typedef struct leat__object {
-    const char *key; /* the part after the bucket; a folder ends with '/'. A view */
+    const char *key; /* the part after the bucket; a folder ends with '/'. Valid during the call */
     uint64_t size;
     uint64_t tag; /* hash of the ETag: changes with the bytes. 0 = unknown */
     bool folder;
 } leat__object;
 
-/* Size and tag; the key is not set. LEAT_ENOENT when there is none. */
+/* Reads size and tag; the key is not set. LEAT_ENOENT: no such object. */
 int leat__object_stat(leat__store *s, const char *path, leat__object *o, leat_error *err) LEAT_MUST_CHECK;
 
 /* Calls `each` for every object whose path begins with `path`; holds one page at a time in

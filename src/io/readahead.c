@@ -126,7 +126,7 @@ int leat__readahead_push(leat__readahead *r, const leat__file *file, uint64_t of
 void leat__readahead_consume(leat__readahead *r, size_t ranges)
 {
     leat__mutex_lock(&r->lock);
-    /* The owner may close a file after this call: wait for an advice call in progress. */
+    /* the owner may close the file after this call, so wait for an advice call in progress */
     while (r->advising) leat__cond_wait(&r->idle, &r->lock);
     for (; ranges > 0 && r->stats.consumed < r->stats.pushed; ranges--) {
         const range *g = &r->ring[r->stats.consumed % r->capacity];

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Readahead for known future reads: the caller announces the ranges it will read, in order, and
- * reports when it has read them. A thread keeps the next `window` bytes on the way into the page
- * cache. The kernel can only guess; a loader knows which reads come next. One thread pushes and
- * consumes. A separate thread gives the advice, because fadvise may block while the device queue
- * is full.
+ * Readahead for known future reads: the caller announces the ranges it will read, in order, and reports when
+ * it has read them. A thread keeps the next `window` bytes on the way into the page cache. The kernel's own
+ * readahead can only guess, but a loader knows which reads come next. One thread pushes and consumes. A
+ * separate thread gives the advice, because fadvise may block while the device queue is full.
  */
 #ifndef LEAT_IO_READAHEAD_H
 #define LEAT_IO_READAHEAD_H
@@ -19,8 +18,8 @@ int leat__readahead_open(leat__readahead **r, uint64_t window, size_t capacity,
                          leat_error *err) LEAT_MUST_CHECK;
 void leat__readahead_close(leat__readahead **r);
 
-/* The file must stay open until the range is consumed or the object closed. LEAT_EAGAIN when
- * `capacity` ranges are waiting: consume first. */
+/* Announces a range. The file must stay open until the range is consumed or the object closed. LEAT_EAGAIN:
+ * `capacity` ranges are waiting; consume first. */
 int leat__readahead_push(leat__readahead *r, const leat__file *file, uint64_t offset,
                          uint64_t len) LEAT_MUST_CHECK;
 void leat__readahead_consume(leat__readahead *r, size_t ranges); /* the oldest ones */

@@ -16,12 +16,12 @@
 static struct {
     leat__mutex lock;
     bool noted;
-    unsigned told; /* by whom */
+    unsigned told; /* tellers that have shown the warning */
     char text[LEAT__REGION_TEXT];
     struct {
         char key[256], region[64];
     } learned[LEARNED];
-    uint32_t next; /* of `learned`, round and round */
+    uint32_t next; /* next entry of `learned` to overwrite, cyclic */
 } process = {.lock = {PTHREAD_MUTEX_INITIALIZER}};
 
 static void write_text(const char *bucket, const char *theirs, const char *ours, const char *known_from)
@@ -64,7 +64,7 @@ bool leat__region_warning(unsigned tellers, char text[LEAT__REGION_TEXT])
     return now;
 }
 
-/* Names that are too long are not remembered. */
+/* Builds the key of a bucket; false when it is too long to remember. */
 static bool make_key(const char *endpoint, const char *bucket, char key[256])
 {
     return snprintf(key, 256, "%s %s", endpoint, bucket) < 256;

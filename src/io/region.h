@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Remembers that a bucket is in another region than this machine, so that the user is warned once
- * per process: traffic between regions is slow and is paid for. Any thread may call.
+ * Remembers that a bucket is in another region than this machine, so that the user is warned once per
+ * process: traffic between regions is slow and costs money. Any thread may call.
  */
 #ifndef LEAT_IO_REGION_H
 #define LEAT_IO_REGION_H
@@ -16,14 +16,14 @@
  */
 void leat__region_note(const char *bucket, const char *bucket_region, const char *machine_region,
                        const char *known_from);
-/* Tellers: a loader (its advice), or the command. Doctor and plan open loaders whose advice is not
- * shown, so each has its own turn. */
+/* Who shows the warning: a loader (as advice) or the command. Doctor and plan open loaders whose advice is
+ * not shown, so each teller may show it once. */
 enum { LEAT__REGION_LOADER = 1, LEAT__REGION_COMMAND = 2 };
-/* The warning, if there is one and none of these tellers had it. */
+/* Returns the warning, if there is one and none of these tellers has shown it. */
 bool leat__region_warning(unsigned tellers, char text[LEAT__REGION_TEXT]);
 
-/* Regions of buckets that a server named, for stores opened later: saves them a refused request.
- * `endpoint`: of the server, "" = Amazon's. A few buckets are remembered. */
+/* Remember the region of a bucket that a server named, which saves stores opened later a refused request.
+ * `endpoint`: the server's, "" = Amazon's. Only a few buckets are remembered. */
 void leat__region_learn(const char *endpoint, const char *bucket, const char *region);
 bool leat__region_learned(const char *endpoint, const char *bucket, char region[64]);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files in buckets: see remote.h. A `get` is one request and the ranges it serves, by offset.
- * Waiting gets are listed with the file. The first whose turn comes takes over the ranges of its
- * neighbours, which then end without a request.
+ * Files in buckets: see remote.h. A `get` is one request and the ranges it serves, ordered by offset. The
+ * file lists its waiting gets. The first get to start takes over the ranges of its neighbours, which then end
+ * without a request.
  *
- * A forked child gets a copy of the file whose locks and requests belong to threads of the parent. Its first
- * read gives the copy new ones; what the parent's requests were to fill is left as it is.
+ * A forked child gets a copy of the file, whose locks and requests belong to threads of the parent. The
+ * child's first read gives the copy new ones, and leaks what the parent's requests were to fill.
  */
 #include "io/remote.h"
 
@@ -22,11 +22,13 @@
 #include "io/store.h"
 
 #define TAIL_BYTES (256u << 10)
-/* Bytes of a joined request: what arrives in JOIN_TIME_NS at the present rate, so that a slow server's first
- * pages do not wait for their neighbours. Large requests cost a server less CPU time per byte. */
+/* Bytes of a joined request: as many as arrive in JOIN_TIME_NS at the current rate, so that with a slow
+ * server the first pages do not wait for their neighbours. Large requests cost a server less CPU time per
+ * byte. */
 #define JOIN_LEAST (UINT64_C(1) << 20)
 #define JOIN_BYTES (UINT64_C(8) << 20)
-#define JOIN_MOST (UINT64_C(16) << 20) /* with JOIN_MANY requests: the connections stay busy */
+#define JOIN_MOST (UINT64_C(16) << 20) /* when JOIN_MANY requests wait, so that connections still stay busy  \
+                                        */
 #define JOIN_MANY 32u
 #define JOIN_TIME_NS (250 * LEAT_NS_PER_MS)
 #define RATE_NS (20 * LEAT_NS_PER_MS)     /* between two measurements of the rate */
@@ -35,16 +37,16 @@
 
 struct leat__remote {
     leat__store *store;
-    _Atomic uint32_t generation; /* of the process that store, locks and ahead belong to */
+    _Atomic uint32_t generation; /* fork generation of the process that owns store, locks and ahead */
     char *path;                  /* for messages */
-    char *url, *key;             /* as given: may have a signature */
+    char *url, *key;             /* as given by the user; may contain a signature */
     uint64_t size;
     char etag[160], modified[64];
-    bool match;                   /* If-Match can be sent: the ETag is a strong one */
+    bool match;                   /* If-Match can be sent, because the ETag is strong */
     leat__mutex lock;             /* guards the next six */
     struct get *queued;           /* gets that wait for their turn */
-    uint32_t gets;                /* existing gets: one may briefly outlive its ranges */
-    uint8_t *tail;                /* the end of the file, from tail_at; NULL once settled */
+    uint32_t gets;                /* number of gets; one may briefly outlive its ranges */
+    uint8_t *tail;                /* the end of the file, from tail_at; NULL after settle */
     double rate;                  /* bytes per ns that the process receives */
     uint64_t rate_ns, rate_bytes; /* when it was last measured */
     leat__cond ended;             /* signalled when gets is 0 */
@@ -52,8 +54,8 @@ struct leat__remote {
     uint64_t tail_at;
 };
 
-/* A second request for the rest of a late get. Both write the same bytes, from the loop's thread;
- * whichever brings bytes first serves the ranges. */
+/* A second request for the rest of a late get. Both write the same bytes, from the loop's thread; the one
+ * that receives bytes first fills the ranges. */
 typedef struct twin {
     leat__call call; /* first */
     struct get *get;
@@ -69,7 +71,7 @@ typedef struct get {
     uint64_t pos;              /* as in twin, for the get's own body */
     twin *twin;                /* NULL until it is late */
     bool over;                 /* the get's own request has ended; its twin is still in flight */
-    int rc;                    /* its result */
+    int rc;                    /* result of that request */
     leat_error err;
     leat__range *ranges;     /* not yet complete, by offset */
     struct get *prev, *next; /* of `queued` */
@@ -104,8 +106,8 @@ static void append_locked(get *g, get *o)
     unlist_locked(o);
 }
 
-/* Measures the rate now and then. A pause of the reader, which says nothing about the server, lowers it
- * slowly. */
+/* Returns the limit of a joined request, and updates the rate now and then. A pause of the reader says
+ * nothing about the server, so it lowers the rate only slowly. */
 static uint64_t join_limit_locked(leat__remote *f)
 {
     uint64_t now = leat__clock_ns(), past = now - f->rate_ns;
@@ -132,7 +134,7 @@ static get *follower_locked(const get *g, uint64_t limit)
     return NULL;
 }
 
-/* Called when the get's turn comes. False when another get took its ranges. */
+/* Joins waiting neighbours to the get, when it starts. False when another get took its ranges. */
 static bool join(get *g)
 {
     leat__remote *f = g->file;
@@ -159,7 +161,7 @@ static int prepare(leat__http_req *r, leat_error *err)
     get *g = (get *)r;
     leat__remote *f = g->file;
     if (r->attempts == 0 && !join(g)) return LEAT_ECLOSED;
-    if (g->ranges == NULL) return LEAT_ECLOSED; /* broke after the last wanted byte */
+    if (g->ranges == NULL) return LEAT_ECLOSED; /* the connection broke after the last byte that was needed */
     snprintf(g->range_text, sizeof g->range_text, "bytes=%llu-%llu", (unsigned long long)(g->offset + g->got),
              (unsigned long long)(g->offset + g->len - 1));
     g->call.header_count = 0;
@@ -178,7 +180,7 @@ static int accept_at(get *g, leat__http_req *r, uint64_t pos)
         (f->etag[0] == '\0' && strcmp(r->modified, f->modified) != 0) ||
         (r->has_range && r->range_total != f->size))
         return changed(g, r);
-    /* Some servers answer 200 with the requested range. */
+    /* some servers answer 200 instead of 206 with the requested range */
     if (r->has_range && r->range_first == from && r->range_last <= last && r->range_last >= from) return 0;
     if (!r->has_range && r->status == 200 && from == 0 && r->length == f->size) return 0;
     r->rc = leat__fail(&r->err, LEAT_EIO, "%s: the server sent another range than it was asked for", f->path);
@@ -222,7 +224,7 @@ static void take_at(get *g, uint64_t *pos, const char *data, size_t len)
     if (known >= len || g->ranges == NULL) return;
     hand_out(g, data + known, len - (size_t)known);
     if (g->ranges != NULL || g->twin == NULL || !g->twin->active) return;
-    /* complete: the request that has not ended can stop */
+    /* complete: stop the other request */
     leat__http *http = leat__store_http(g->file->store);
     if (pos == &g->pos) leat__http_drop(http, &g->twin->call.http);
     else if (!g->over) leat__http_drop(http, &g->call.http);
@@ -254,7 +256,7 @@ static leat__http_verdict judge(leat__http_req *r)
     return LEAT__HTTP_AGAIN;
 }
 
-/* Ends a get: its request and its twin, if any, are over. */
+/* Ends a get after its request and its twin, if any, have ended. */
 static void conclude(get *g)
 {
     leat__mutex_lock(&g->file->lock);
@@ -292,7 +294,7 @@ static void finished(leat__http_req *r)
     g->err = r->err;
     leat__http_req_reset(r);
     g->over = true;
-    /* its twin may still bring the missing bytes, and writes into the ranges until it ends */
+    /* the twin may still receive the missing bytes, and writes into the ranges until it ends */
     if (g->twin == NULL || !g->twin->active) conclude(g);
 }
 
@@ -421,7 +423,7 @@ static int accept_tail(leat__http_req *r)
 {
     if (r->has_range) return r->range_last + 1 == r->range_total ? 0 : LEAT_EIO;
     if (r->status == 206) return LEAT_EIO;
-    return r->length <= TAIL_BYTES ? 0 : LEAT_ENOTSUP; /* the whole of a small file */
+    return r->length <= TAIL_BYTES ? 0 : LEAT_ENOTSUP; /* the body is the whole of a small file */
 }
 
 static leat__http_verdict judge_tail(leat__http_req *r)
@@ -479,7 +481,7 @@ static int ask_tail(leat__remote *f, leat_error *err)
     leat__call_header(&c, "range", range);
     if (f->size > 0 && f->etag[0] != '\0') leat__call_header(&c, "if-match", f->etag);
     int rc = leat__call_run(&c, err);
-    if (c.http.status == 416) rc = LEAT_EAGAIN; /* an empty object has no range */
+    if (c.http.status == 416) rc = LEAT_EAGAIN; /* an empty object has no ranges */
     if (rc == 0) {
         f->size = c.http.has_range ? c.http.range_total : c.http.body.len;
         f->tail_at = c.http.has_range ? c.http.range_first : 0;
@@ -500,7 +502,7 @@ static int find_out(leat__remote *f, leat_error *err)
     } else {
         int rc = ask_tail(f, err);
         if (rc == LEAT_EAGAIN) rc = ask_size(f, err);
-        /* the server may know ranges, but not those counted from the end */
+        /* the server may support ranges, but not those counted from the end */
         if (rc == LEAT_ENOTSUP && ask_size(f, NULL) == 0 && f->size > 0) rc = ask_tail(f, err);
         LEAT_TRY(rc);
     }
@@ -535,8 +537,8 @@ int leat__remote_open(leat__remote **out, const char *path, leat_error *err)
     return rc;
 }
 
-/* In a forked child: new locks, requests and connections for the copy. Every range carries the ETag, so
- * nothing has to be asked again. */
+/* In a forked child: makes new locks, requests and connections for the copy. Every range request sends the
+ * ETag, so size and ETag need not be requested again. */
 static int renew(leat__remote *f, leat_error *err)
 {
     static leat__mutex lock = {PTHREAD_MUTEX_INITIALIZER};
@@ -558,7 +560,7 @@ static int renew(leat__remote *f, leat_error *err)
         leat__store_close(&store);
     }
     leat__mutex_unlock(&lock);
-    return rc == LEAT_EEXIST ? 0 : rc; /* another thread did it */
+    return rc == LEAT_EEXIST ? 0 : rc; /* another thread has done it */
 }
 
 static void wipe(char *text)
@@ -573,7 +575,7 @@ void leat__remote_close(leat__remote **file)
     if (f == NULL) return;
     *file = NULL;
     if (!is_ours(f))
-        return; /* a forked child's copy that was not read: the parent's threads may hold its locks */
+        return; /* a forked child's copy that it never read: the parent's threads may hold its locks */
     leat__ahead_close(&f->ahead);
     leat__mutex_lock(&f->lock);
     while (f->gets > 0) leat__cond_wait(&f->ended, &f->lock);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A file in a bucket or on a web server, read by ranges. Opening takes one request, which also
- * fetches the end of the file. Every range request sends If-Match with the ETag seen at open, and
- * ETag, Content-Range and length of the answer are checked. So a file that is replaced during
- * reading is an error, never a mixture. Broken bodies are resumed at the byte they reached.
+ * A file in a bucket or on a web server, read by ranges. Opening takes one request, which also fetches the
+ * end of the file. Every range request sends If-Match with the ETag seen at open, and ETag, Content-Range and
+ * length of the answer are checked. So a file that is replaced during reading is an error, never a mixture of
+ * old and new bytes. Broken transfers resume at the byte they reached.
  *
- * Separate ranges are joined: neighbours that wait for a connection become one request of up to 8
- * MiB, 16 MiB when many wait, less while few bytes arrive. Sequential blocking reads (pread) are prefetched
- * in blocks. Any number of threads may read. A forked child may use pread with its copy, not ranges
- * (LEAT_EFORK).
+ * Ranges are joined: neighbours that wait for a connection become one request of up to 8 MiB, 16 MiB when
+ * many wait, less on a slow link. Sequential blocking reads (pread) are prefetched in blocks. Any number of
+ * threads may read. A forked child may use pread with its copy, not ranges (LEAT_EFORK).
  */
 #ifndef LEAT_IO_REMOTE_H
 #define LEAT_IO_REMOTE_H
@@ -27,14 +26,14 @@ void leat__remote_close(leat__remote **f);
 const char *leat__remote_path(const leat__remote *f); /* for messages: without secrets */
 uint64_t leat__remote_size(const leat__remote *f);
 
-/* Up to `len` bytes, fewer only at the end of the file. */
+/* Reads up to `len` bytes, fewer only at the end of the file. */
 int leat__remote_pread(leat__remote *f, void *buf, size_t len, uint64_t offset, size_t *got,
                        leat_error *err) LEAT_MUST_CHECK;
 /* Frees the end of the file that open fetched, and the prefetched blocks. */
 void leat__remote_settle(leat__remote *f);
 
-/* One range, read asynchronously. Belongs to the caller until `done`, which runs on the HTTP
- * loop's thread and must not block. It must be inside the file. */
+/* One range, read asynchronously; it must be inside the file and stay in place until `done`. `done` runs on
+ * the HTTP loop's thread and must not block. */
 typedef struct leat__range leat__range;
 struct leat__range {
     uint64_t offset;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prefetch for remote files: see remote_ahead.h. The stream is a sequence of adjacent blocks; it
- * starts with the first read that continues another one. A block that fails is dropped and its
- * reader reads for itself, so that the error names its own range.
+ * Prefetch for remote files: see remote_ahead.h. The stream is a sequence of adjacent blocks. It starts when
+ * reads are sequential. A block that fails is dropped, and its reader reads the range itself, so that the
+ * error names that range.
  */
 #include "io/remote_ahead.h"
 
@@ -62,7 +62,7 @@ static block *find_locked(leat__ahead *a, uint64_t offset)
     return NULL;
 }
 
-/* A block that may be reused: empty, failed, or the least recently used one before `offset`. */
+/* Finds a block to reuse: empty, failed, or the least recently used one before `offset`. */
 static block *victim_locked(leat__ahead *a, uint64_t offset)
 {
     block *best = NULL;
@@ -76,7 +76,7 @@ static block *victim_locked(leat__ahead *a, uint64_t offset)
     return best;
 }
 
-/* Requests the missing blocks after `offset`. Returns those to be started. */
+/* Reserves the missing blocks after `offset` and returns those to request. */
 static size_t extend_locked(leat__ahead *a, uint64_t offset, block *start[AHEAD])
 {
     size_t n = 0;

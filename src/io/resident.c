@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The page cache's share of a file, by mincore: see resident.h.
+ * How much of a file is in the page cache, by mincore: see resident.h.
  */
 #include "io/resident.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A list that a run writes for people, line by line: a CSV file, or JSON lines. It is written to
- * PATH.partial and gets its name when it is complete, so an interrupted run never leaves half a list.
- * It replaces nothing but an earlier list of its kind, and that only when asked. One thread.
+ * A list that a run writes for people, line by line: a CSV file, or JSON lines. It is written to PATH.partial
+ * and renamed when it is complete, so an interrupted run never leaves half a list. It replaces only an
+ * earlier list of its kind, and only with `replace`. One thread.
  */
 #ifndef LEAT_IO_RESULT_FILE_H
 #define LEAT_IO_RESULT_FILE_H
@@ -14,19 +14,19 @@ typedef struct leat__result_file {
     char *path, *partial;
 } leat__result_file;
 
-/* Whether `path` (NULL: not requested) may be written. `head`: the first bytes of every list of this kind.
- * LEAT_EEXIST when it exists and `replace` is false; LEAT_EINVAL when what exists is neither empty nor such
- * a list, so that no image and no pack is ever replaced. `resume`: an unfinished list beside it was allowed
- * to replace it. */
+/* Checks that `path` (NULL: not requested) may be written. `head`: the first bytes of every list of this
+ * kind. LEAT_EEXIST: it exists, and `replace` is false. LEAT_EINVAL: the existing file is neither empty nor
+ * such a list; no image or pack is ever replaced. `resume`: an unfinished list beside it was started with
+ * `replace`, so it may replace the list. */
 int leat__result_file_check(const char *path, const char *head, bool replace, bool resume,
                             leat_error *err) LEAT_MUST_CHECK;
-/* Opens PATH.partial, with what an earlier run has left in it. LEAT_ESTATE when another process writes it,
- * LEAT_EINVAL when it is not a list of this kind. */
+/* Opens PATH.partial and keeps what an earlier run has written to it. LEAT_ESTATE when another process writes
+ * it, LEAT_EINVAL when it is not a list of this kind. */
 int leat__result_file_open(leat__result_file *r, const char *path, const char *head,
                            leat_error *err) LEAT_MUST_CHECK;
-/* Gives the list its name. */
+/* Renames the complete list to PATH. */
 int leat__result_file_publish(leat__result_file *r, leat_error *err) LEAT_MUST_CHECK;
-/* Closes it. `discard`: an unfinished list is removed. */
+/* Closes the list. `discard`: removes an unfinished list. */
 void leat__result_file_close(leat__result_file *r, bool discard);
 
 #endif

@@ -27,7 +27,7 @@ static size_t sorted(leat__header *out, const leat__header *in, size_t count)
     return count;
 }
 
-/* Trims blanks at the ends and joins repeated blanks. */
+/* Appends a value without blanks at the ends, and with repeated blanks joined. */
 static void put_trimmed(leat__buf *out, const char *value)
 {
     bool blank = false, any = false;

@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 
-/* Hash of an empty payload; the value sent instead of a hash over TLS. */
+/* Hash of an empty payload, and the value sent instead of a hash over TLS. */
 #define LEAT__EMPTY_SHA256 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define LEAT__UNSIGNED_PAYLOAD "UNSIGNED-PAYLOAD"
 
@@ -41,8 +41,8 @@ typedef struct leat__sign_azure {
     size_t header_count;
     const char *content_length; /* "" for none */
 } leat__sign_azure;
-/* The text that is signed, and the value of the Authorization header. LEAT_EINVAL when the key
- * is not base64. */
+/* Append the text that is signed, and the value of the Authorization header. LEAT_EINVAL: the key is not
+ * base64. */
 int leat__sign_azure_text(const leat__sign_azure *s, leat__buf *out);
 int leat__sign_azure_header(const leat__sign_azure *s, leat__buf *out);
 

@@ -33,7 +33,7 @@ struct leat__store {
     char *origin;        /* scheme://host:port of requests */
     char *host;          /* of origin */
     char *endpoint;      /* s3: the server's address as given, "" = Amazon's */
-    char *base_path;     /* before the key, encoded: "" or "/bucket" */
+    char *base_path;     /* path before the key, encoded: "" or "/bucket" */
     bool secure, moving; /* moving: the host depends on the region */
     leat__http *http;
     leat__creds *creds;        /* NULL: az and http */
@@ -41,7 +41,7 @@ struct leat__store {
     leat__mutex lock;          /* guards the region and, when moving, origin and host */
     char region[64];
     char machine[64];         /* region of this machine, "" = unknown */
-    const char *machine_from; /* how it is known */
+    const char *machine_from; /* where that was found */
     atomic_bool reached;      /* a request succeeded, so the region is right */
 };
 
@@ -56,7 +56,7 @@ static const char *env(const char *name)
     return value != NULL && *value != '\0' ? value : NULL;
 }
 
-/* A setting that makes no sense would else be found when a request is refused, or never. */
+/* Checks settings early. An invalid one would otherwise show up only when a request is refused, or never. */
 static int check_settings(leat_error *err)
 {
     const char *text = env("LEAT_ANONYMOUS"), *file = env("LEAT_CA_FILE");
@@ -118,8 +118,8 @@ static int add_bucket(leat__store *s, leat_error *err)
     return 0;
 }
 
-/* Amazon's host of a region. The bucket goes into the host name or, when it has dots (no
- * certificate covers those), into the path. */
+/* Sets Amazon's host for the region. The bucket goes into the host name or, when it has dots (no certificate
+ * covers those), into the path. */
 static int set_amazon(leat__store *s, leat_error *err)
 {
     char url[512];
@@ -136,7 +136,7 @@ static const char *region_of_environment(void)
     return env("AWS_REGION") != NULL ? env("AWS_REGION") : env("AWS_DEFAULT_REGION");
 }
 
-/* Where the bucket is looked for first; false when that is only the default. */
+/* Sets the region in which the bucket is looked for first; false when that is only the default. */
 static bool find_region(leat__store *s)
 {
     const char *given = region_of_environment();
@@ -149,8 +149,8 @@ static bool find_region(leat__store *s)
     return known;
 }
 
-/* The region of this machine: the instance's own, if it gave the credentials, else that of the
- * environment. A bucket without a known region is looked for there first. */
+/* Finds the region of this machine: from the instance metadata if the credentials came from there, else from
+ * the environment. A bucket without a known region is looked for there first. */
 static int find_machine(leat__store *s, bool known, leat_error *err)
 {
     const char *instance = leat__creds_region(s->creds), *given = region_of_environment();
@@ -269,7 +269,7 @@ int leat__store_open(leat__store **out, const char *path, leat_error *err)
     *out = NULL;
     LEAT_TRY(leat__url_parse(&u, path, err));
     leat__fork_renew(&process.lock);
-    /* The lock is held while credentials are fetched: other threads would only fetch the same. */
+    /* Holds the lock while credentials are fetched, because other threads would only fetch the same ones. */
     leat__mutex_lock(&process.lock);
     leat__store *s = process.list;
     while (s != NULL && (s->scheme != u.scheme || s->generation != leat__fork_generation() ||
@@ -470,7 +470,7 @@ int leat__call_prepare(leat__http_req *r, leat_error *err)
     return rc;
 }
 
-/* The region that an error names: a header, or the body of AuthorizationHeaderMalformed. */
+/* Finds the region that an error names, in a header or in the body of AuthorizationHeaderMalformed. */
 static bool named_region(leat__call *c, char *out, size_t size)
 {
     leat__buf text;
@@ -483,7 +483,7 @@ static bool named_region(leat__call *c, char *out, size_t size)
     return out[0] != '\0' && strspn(out, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(out);
 }
 
-/* The bucket is in another region: switch to it. Once per request. */
+/* Switches to another region when the answer says the bucket is there; once per request. */
 static bool move(leat__call *c)
 {
     leat__store *s = c->store;
@@ -515,7 +515,8 @@ static bool expired(leat__call *c)
     return true;
 }
 
-/* After the first success: a signature for the wrong region is refused, so the region is the bucket's. */
+/* Compares the regions of bucket and machine, after the first success: a signature for a wrong region is
+ * refused, so s->region is the bucket's. */
 static void compare_regions(leat__store *s)
 {
     char region[sizeof s->region];

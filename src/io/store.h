@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A bucket: the address of its requests, how they are signed, and how answers are interpreted.
- * One per bucket and process, shared by all its files. docs/remote.md lists the environment
- * variables.
+ * A bucket: where its requests go, how they are signed, and how answers are interpreted. Each process has one
+ * store per bucket, shared by all its files. docs/remote.md lists the environment variables.
  */
 #ifndef LEAT_IO_STORE_H
 #define LEAT_IO_STORE_H
@@ -24,7 +23,7 @@ leat__http *leat__store_http(const leat__store *s);
 #define LEAT__CALL_QUERY 6
 #define LEAT__CALL_HEADERS 8
 
-/* One signed request. Strings are views that live until it is done. */
+/* One signed request. Its strings must live until it is done. */
 typedef struct leat__call {
     leat__http_req http;
     leat__store *store;
@@ -34,12 +33,12 @@ typedef struct leat__call {
     leat__header headers[LEAT__CALL_HEADERS]; /* names in lower case */
     size_t header_count;
     char payload[65];        /* hash of the body; "" = none (leat__call_hash) */
-    uint32_t moved, renewed; /* retries with another region, with new credentials */
+    uint32_t moved, renewed; /* number of retries with another region, and with new credentials */
 } leat__call;
 
 void leat__call_query(leat__call *c, const char *name, const char *value);
 void leat__call_header(leat__call *c, const char *name, const char *value);
-/* Hashes the body if the signature needs it. Before submitting. */
+/* Hashes the body if the signature needs it. Call it before submitting. */
 void leat__call_hash(leat__call *c);
 
 /* For leat__http_ops: signs the attempt; handles redirects to another region, expired
@@ -47,7 +46,7 @@ void leat__call_hash(leat__call *c);
 int leat__call_prepare(leat__http_req *r, leat_error *err);
 leat__http_verdict leat__call_judge(leat__http_req *r);
 
-/* Runs the request with these two and collects the body. */
+/* Runs the request with leat__call_prepare and leat__call_judge, and collects the body. */
 int leat__call_run(leat__call *c, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -10,7 +10,7 @@
 
 static const struct {
     leat__scheme scheme;
-    const char *endpoint; /* set: not the owner's server */
+    const char *endpoint; /* variable that, if set, names a server other than the cloud's */
     leat__traffic_rates rates;
 } prices[] = {
     {LEAT__SCHEME_S3, "AWS_ENDPOINT_URL", {0.0004, 0.02, 0.09}},

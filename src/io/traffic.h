@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The cost of reading from a bucket by its owner's list prices: those of US regions as published
- * at LEAT__TRAFFIC_DATE. Contracts, tiers and other regions differ.
+ * The cost of reading from a bucket, by the list prices of the cloud for US regions, as published at
+ * LEAT__TRAFFIC_DATE. Contracts, tiers and other regions differ.
  */
 #ifndef LEAT_IO_TRAFFIC_H
 #define LEAT_IO_TRAFFIC_H
@@ -11,7 +11,7 @@
 
 #define LEAT__TRAFFIC_DATE "2025-01"
 
-/* US dollars, requests included, by location of the machine. */
+/* US dollars, including requests, by the location of the machine. */
 typedef struct leat__traffic_price {
     double same_region, other_region, internet;
 } leat__traffic_price;
@@ -22,7 +22,7 @@ typedef struct leat__traffic_rates {
 } leat__traffic_rates;
 bool leat__traffic_rates_of(const char *path, leat__traffic_rates *rates);
 
-/* False when prices are unknown: web servers, local files, and other servers with s3:// (an
+/* Computes the price; false when prices are unknown: web servers, local files, and S3-compatible servers (an
  * endpoint is set). */
 bool leat__traffic_price_of(const char *path, uint64_t bytes, uint64_t requests, leat__traffic_price *price);
 

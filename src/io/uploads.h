@@ -10,7 +10,7 @@
 #include "io/store.h"
 
 typedef struct leat__upload_info {
-    const char *key; /* the part after the bucket. All are views */
+    const char *key; /* the part after the bucket. All strings are valid during the call */
     const char *id;
     const char *begun; /* date and time as sent by the server, "" when missing */
 } leat__upload_info;
@@ -19,7 +19,7 @@ typedef struct leat__upload_info {
 typedef int (*leat__uploads_fn)(void *cookie, const leat__upload_info *u, leat_error *err);
 int leat__uploads_list(leat__store *s, const char *path, leat__uploads_fn each, void *cookie,
                        leat_error *err) LEAT_MUST_CHECK;
-/* Succeeds for a missing upload. */
+/* Aborts an upload; succeeds if it does not exist. */
 int leat__uploads_abort(leat__store *s, const char *path, const char *id, leat_error *err) LEAT_MUST_CHECK;
 
 /* Lists the parts that arrived. LEAT_ENOENT when the upload does not exist. */

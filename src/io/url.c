@@ -41,7 +41,7 @@ int leat__path_cannot_open(const char *path, int sys_errno, leat_error *err)
     return leat__fail_errno(err, sys_errno, "%s: cannot open", path);
 }
 
-/* Names that could redirect a request are refused, not encoded. */
+/* False for names that could redirect a request; they are refused, not encoded. */
 static bool bucket_valid(const char *name, size_t len)
 {
     if (len < 1 || len > 255 || name[0] == '.' || name[0] == '-') return false;
@@ -138,7 +138,7 @@ int leat__url_query(leat__buf *out, const leat__pair *pairs, size_t count)
 
 char *leat__path_display(const char *path)
 {
-    const size_t len = strlen(path), size = len + 8; /* dots may take the place of fewer bytes */
+    const size_t len = strlen(path), size = len + 8; /* dots may replace fewer bytes than they take */
     const size_t host = leat__str_web_prefix(path);
     char *text = leat__alloc(LEAT__MEM_IO, size);
     if (text == NULL) return NULL;

@@ -26,8 +26,8 @@ static inline bool leat__path_remote(const char *path)
     return leat__path_scheme(path) != LEAT__SCHEME_NONE;
 }
 
-/* Fails because the file `path` cannot be opened. One that has the form of a URL with an unknown scheme is
- * LEAT_EINVAL. */
+/* Sets the error for a file that cannot be opened. LEAT_EINVAL if `path` looks like a URL with an unknown
+ * scheme. */
 int leat__path_cannot_open(const char *path, int sys_errno, leat_error *err);
 
 /* s3, gs, az: the bucket and the key after it, not encoded. http(s): "scheme://host:port" and the
@@ -48,24 +48,25 @@ int leat__url_encode(leat__buf *out, const char *text, size_t len, bool keep_sla
  * as "%20". */
 size_t leat__url_decode(char *text, size_t len);
 
-/* A query in canonical form: "a=1&b=", names and values encoded, sorted. At most 16 pairs. */
+/* Appends a query in canonical form: "a=1&b=", names and values encoded, sorted. At most 16 pairs. */
 typedef struct leat__pair {
     const char *name, *value;
 } leat__pair;
 int leat__url_query(leat__buf *out, const leat__pair *pairs, size_t count);
 
-/* The path without possible secrets: a query (signed URLs) and a password become "…". For
- * messages. A new block (leat__free); NULL when out of memory. */
+/* Returns the path for messages, without possible secrets: a query (signed URLs) and a password become "…". A
+ * new block (leat__free); NULL when out of memory. */
 char *leat__path_display(const char *path);
 
-/* The last part of the path, which is not terminated: without the query of a signed URL, which is secret. */
+/* Returns the last part of the path, not NUL-terminated, without the query of a signed URL, which is secret.
+ */
 const char *leat__path_name(const char *path, size_t *len);
 
-/* Resolves "." and ".." between the slashes behind the bucket or host, in place, as a file system would;
- * never above the bucket. Other paths stay as they are. */
+/* Resolves "." and ".." after the bucket or host, in place, as a file system would; never above the bucket.
+ * Local paths stay unchanged. */
 void leat__url_resolve(char *path);
 
-/* The path of `name` in the same folder as `path`; a query is kept. A new block. */
+/* Builds the path of `name` in the folder of `path`; a query is kept. A new block. */
 char *leat__path_beside(const char *path, const char *name);
 
 #endif

@@ -28,7 +28,7 @@ typedef struct slot {
 } slot;
 
 struct leat__write_behind {
-    leat__mutex lock; /* guards all below except `threads` */
+    leat__mutex lock; /* guards all fields below except `threads` */
     leat__cond work, done;
     slot slots[SLOTS];
     uint64_t puts, keep;

@@ -15,13 +15,13 @@
 
 typedef struct leat__write_behind leat__write_behind;
 
-/* Memory of leat__alloc or leat__alloc_aligned, or none. */
+/* A block from leat__alloc or leat__alloc_aligned; data NULL = none. */
 typedef struct leat__write_block {
     uint8_t *data;
     uint64_t capacity;
 } leat__write_block;
 
-/* Blocks of more than `keep` bytes are freed after writing, others reused. */
+/* Blocks of more than `keep` bytes are freed after writing; smaller ones are reused. */
 int leat__write_behind_open(leat__write_behind **w, uint64_t keep, leat_error *err) LEAT_MUST_CHECK;
 /* Waits for writes in flight; frees the blocks. The files must still be open. */
 void leat__write_behind_close(leat__write_behind **w);

@@ -10,8 +10,8 @@
 
 #include "base/num.h"
 
-/* The next "<tag" or "</tag" at or after `from`, or NULL. *close: position of its '>'; *empty:
- * "<tag/>". */
+/* Finds the next "<tag" or "</tag" at or after `from`; NULL when there is none. *close: position of its '>';
+ * *empty: it is "<tag/>". */
 static const char *find_tag(const char *from, const char *end, const char *tag, bool ending,
                             const char **close, bool *empty)
 {

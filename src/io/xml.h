@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Minimal XML for the answers of object stores: finds elements by name and their text. No
- * namespaces; only the five standard entities and numeric characters. Nothing expands beyond the
- * input, so no answer can grow in memory.
+ * Minimal XML for the answers of object stores: finds elements by name and their text. No namespaces; only
+ * the five standard entities and numeric characters. The output is never larger than the input, so an answer
+ * cannot exhaust memory.
  */
 #ifndef LEAT_IO_XML_H
 #define LEAT_IO_XML_H
@@ -20,8 +20,7 @@ typedef struct leat__xml {
 /* Finds the next element `tag` at any depth; *rest starts after it. False when there is none.
  * `rest` may be `in`. */
 bool leat__xml_next(leat__xml in, const char *tag, leat__xml *inner, leat__xml *rest);
-/* The decoded text of the first element `tag` replaces the content of `out`; false when there is
- * none or out of memory. */
+/* Sets `out` to the decoded text of the first element `tag`; false when there is none or out of memory. */
 bool leat__xml_text(leat__xml in, const char *tag, leat__buf *out);
 /* Appends text with the five special characters as entities. */
 int leat__xml_escape(leat__buf *out, const char *text);
