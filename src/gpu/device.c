@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One device. Owns the context it retained and nothing of the thread: every call pushes that context
- * and pops it again. While it is entered, the thread may make any call although another thread
- * captures a CUDA graph: nothing of ours belongs into that graph.
+ * One device. Owns the context it retained, but no state of the calling thread: every call pushes that
+ * context and pops it again. Meanwhile the thread's capture mode is relaxed, so any call is allowed while
+ * another thread captures a CUDA graph: our work is never part of that graph.
  */
 #include "gpu/device.h"
 
@@ -24,7 +24,7 @@
 
 enum { ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76 };
 enum { CAPTURE_RELAXED = 2 };
-enum { REGISTER_MAPPED = 3 }; /* for all contexts, and for kernels */
+enum { REGISTER_MAPPED = 3 }; /* valid in all contexts, and readable by kernels */
 
 int leat__gpu_count(const char *library, uint32_t *count, leat_error *err)
 {
@@ -38,7 +38,7 @@ int leat__gpu_count(const char *library, uint32_t *count, leat_error *err)
 
 /* ---- Which device ---- */
 
-/* One process per GPU: launchers say which one in LOCAL_RANK. *rank: -1 where it is not set. */
+/* Reads LOCAL_RANK, which launchers set for one process per GPU. *rank is -1 when it is not set. */
 static int local_rank(int *rank, leat_error *err)
 {
     const char *const text = getenv("LOCAL_RANK");
@@ -52,7 +52,7 @@ static int local_rank(int *rank, leat_error *err)
     return 0;
 }
 
-/* The device that this thread uses already, or -1. */
+/* Returns the device that this thread already uses, or -1. */
 static int used_already(const leat__cu *cu, int count)
 {
     leat__cu_context ctx = NULL;
@@ -267,13 +267,13 @@ int leat__gpu_unused(leat__gpu *g, uint64_t *bytes, leat_error *err)
 
 /* ---- How fast it copies ---- */
 
-/* Copies until `span_ns` passed; the wait at the end is part of it. From ordinary memory each
- * copy returns when the driver has staged it, so the same calls measure both. */
+/* Copies until `span_ns` have passed, including the wait at the end. From ordinary memory each copy returns
+ * when the driver has staged it, so the same calls measure both kinds of memory. */
 static int copy_for(const leat__cu *cu, leat__cu_memory to, const void *from, leat__cu_stream s,
                     uint64_t span_ns, double *rate, leat_error *err)
 {
     uint64_t begin = leat__clock_ns(), copied = 0;
-    do { /* two in flight: the device never waits for us between copies */
+    do { /* two in flight, so that the device never waits between copies */
         for (int i = 0; i < 2; i++, copied += COPY_BYTES)
             LEAT_TRY(leat__cu_explain(cu, cu->copy(to, from, COPY_BYTES, s), "copying", err));
         LEAT_TRY(leat__cu_explain(cu, cu->stream_wait(s), "copying", err));
@@ -296,7 +296,7 @@ static int measure(const leat__cu *cu, const void *from, leat__gpu_rate *rate, l
     int rc;
     LEAT_GO(rc, out, leat__cu_explain(cu, cu->alloc(&to, COPY_BYTES), "memory of the GPU", err));
     LEAT_GO(rc, out, leat__cu_explain(cu, cu->stream_make(&s, 0), "a stream", err));
-    LEAT_GO(rc, out, copy_for(cu, to, from, s, SLICE_NS, &warm, err)); /* the link wakes up */
+    LEAT_GO(rc, out, copy_for(cu, to, from, s, SLICE_NS, &warm, err)); /* wakes the link up */
     for (int i = 0; i < SLICES; i++) LEAT_GO(rc, out, copy_for(cu, to, from, s, SLICE_NS, &rates[i], err));
     qsort(rates, SLICES, sizeof rates[0], by_value);
     *rate = (leat__gpu_rate){rates[1], rates[SLICES / 2], rates[SLICES - 2]};
@@ -317,7 +317,7 @@ int leat__gpu_copy_rate(leat__gpu *g, bool pinned, leat__gpu_rate *rate, leat_er
         if (plain == NULL) return leat__fail_nomem(err, COPY_BYTES, "a copy to the GPU");
     }
     void *from = pinned ? locked : plain;
-    memset(from, 0x5a, COPY_BYTES); /* pages that exist, not the kernel's page of zeros */
+    memset(from, 0x5a, COPY_BYTES); /* touch all pages, else they would be the kernel's shared zero page */
     LEAT_GO(rc, out, leat__gpu_enter(g, &mode, err));
     rc = measure(&g->cu, from, rate, err);
     leat__gpu_leave(g, mode);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Device blocks: a list of idle ones, oldest first, under a lock. A trainer's thread runs ahead of its
- * device, so a released block is usually still being read. A few more blocks are taken then;
- * after that the copying stream waits for the oldest one.
+ * device, so a released block is usually still being read. Then a few more blocks are allocated; after that
+ * the copying stream waits for the oldest one.
  */
 #include "gpu/device_pool.h"
 
@@ -15,11 +15,11 @@
 #include "base/thread.h"
 
 #define ROUND (UINT64_C(64) << 10)
-#define WAITING_MAX 2 /* idle blocks that are still read, before the stream waits for one */
+#define WAITING_MAX 2 /* idle blocks that are still being read before the stream waits for one */
 
 struct leat__device_pool {
     leat__gpu *gpu;
-    _Atomic uint32_t refs; /* its owner and the blocks in use */
+    _Atomic uint32_t refs; /* held by its owner and the blocks in use */
     leat__mutex lock;      /* guards the rest */
     leat__cond given;
     leat__device_block *idle;
@@ -52,7 +52,8 @@ static void unref(leat__device_pool *p)
     leat__free(p);
 }
 
-/* The driver waits until nothing on the device reads the memory; a capture continues meanwhile. */
+/* Frees a block. The driver waits until nothing on the device reads the memory; this does not disturb a
+ * capture. */
 static void free_block(leat__device_pool *p, leat__device_block *b)
 {
     leat__gpu_free(p->gpu, b->memory);
@@ -97,8 +98,9 @@ static bool serves(const leat__device_block *b, uint64_t bytes)
     return b->bytes >= bytes && b->bytes / 2 <= bytes;
 }
 
-/* An idle block that nothing reads any more; *waiting counts the others that would do. Unmarked ones count
- * only where no block can be marked: who captures a graph may take more batches before its end. */
+/* Finds an idle block that nothing reads any more; *waiting counts the other suitable ones. Unmarked ones
+ * count only if the driver can mark no block at all: a consumer that captures a graph may need more batches
+ * before its end. */
 static leat__device_block *find_free_locked(leat__device_pool *p, uint64_t bytes, uint32_t *waiting)
 {
     for (leat__device_block **at = &p->idle; *at != NULL; at = &(*at)->next) {
@@ -111,7 +113,7 @@ static leat__device_block *find_free_locked(leat__device_pool *p, uint64_t bytes
     return NULL;
 }
 
-/* The oldest idle block of this use that serves, or NULL. */
+/* Finds the oldest idle block of this use and a suitable size, or NULL. */
 static leat__device_block **oldest_locked(leat__device_pool *p, uint64_t bytes, leat__block_use use)
 {
     leat__device_block **at = &p->idle;
@@ -146,7 +148,8 @@ out:
     return rc;
 }
 
-/* The oldest marked block: the stream waits for it. Else an unmarked one is replaced: freeing waits. */
+/* Takes the oldest marked block and makes the stream wait for it. Else frees an unmarked one, which waits for
+ * its readers, and allocates a new one. */
 static int take_waiting_locked(leat__device_pool *p, uint64_t bytes, leat__gpu_stream *s,
                                leat__device_block **out, leat_error *err)
 {
@@ -188,7 +191,7 @@ static int take_locked(leat__device_pool *p, uint64_t bytes, leat__gpu_stream *s
                 make_room_locked(p, bytes, true);
                 rc = allocate_locked(p, bytes, out, err);
             }
-            /* the device has less than the limit: continue with what there is */
+            /* the device has less memory than the limit: continue with the blocks there are */
             if (rc != LEAT_ENOMEM || p->stats.blocks == 0) return rc;
             p->stats.full = true;
         }
@@ -252,7 +255,7 @@ void leat__device_pool_settle(leat__device_pool *p, bool capturing)
     for (leat__device_block *b = p->idle; b != NULL; b = b->next) {
         if (b->use != LEAT__BLOCK_UNSETTLED && b->use != LEAT__BLOCK_UNMARKED) continue;
         const int rc = capturing ? LEAT_EAGAIN : leat__gpu_event_record_all(b->event, NULL);
-        capturing |= rc == LEAT_EAGAIN; /* of another thread */
+        capturing |= rc == LEAT_EAGAIN; /* another thread is capturing */
         p->cannot_mark |= rc == LEAT_ENOTSUP;
         changes |= rc == 0 || b->use == LEAT__BLOCK_UNSETTLED;
         b->use = rc == 0 ? LEAT__BLOCK_MARKED : LEAT__BLOCK_UNMARKED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA driver by dlopen. Owns nothing: the library stays loaded, because the driver does not
- * expect to be unloaded. Any thread.
+ * Loads the CUDA driver with dlopen. The library stays loaded, because the driver does not expect to be
+ * unloaded. No state; any thread.
  */
 #include "gpu/driver.h"
 
@@ -15,7 +15,7 @@
 
 static int load(leat__cu *cu, const char *library, leat_error *err)
 {
-    /* POSIX: what dlsym returns may be copied into a function pointer. */
+    /* POSIX allows copying the result of dlsym into a function pointer. */
     const struct {
         const char *name;
         void *slot;

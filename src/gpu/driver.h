@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA driver's interface, loaded at run time: the calls that leat uses, declared here. Private
- * to this module. The numbered names are the driver's binary interface and are kept by later drivers.
+ * The CUDA driver's interface, loaded at run time, with the calls that leat uses. Private to this module.
+ * Names with a version suffix (_v2) are part of the driver's ABI; later drivers keep them.
  */
 #ifndef LEAT_GPU_DRIVER_H
 #define LEAT_GPU_DRIVER_H
@@ -18,7 +18,7 @@ typedef void *leat__cu_module;
 typedef void *leat__cu_function;
 typedef uint64_t leat__cu_memory;
 
-/* member, symbol, 1 = leat cannot do without it, parameters */
+/* member, symbol, 1 = required, parameters */
 #define LEAT__CU_MAP(X)                                                                                      \
     X(init, "cuInit", 1, (unsigned flags))                                                                   \
     X(error_name, "cuGetErrorName", 1, (int rc, const char **name))                                          \
@@ -78,17 +78,17 @@ typedef struct leat__cu {
 
 enum {
     LEAT__CU_OUT_OF_MEMORY = 2,
-    LEAT__CU_NOT_INITIALIZED = 3, /* of cuInit: the parent of a forked process uses the driver */
+    LEAT__CU_NOT_INITIALIZED = 3, /* from cuInit in a forked child whose parent uses the driver */
     LEAT__CU_NO_DEVICE = 100,
     LEAT__CU_INVALID_DEVICE = 101,
     LEAT__CU_NOT_READY = 600,
 };
 
-/* Loads `library`; NULL: what LEAT_CUDA_DRIVER names, else the driver's own name. Starts the driver
- * and counts the devices. LEAT_ENOTSUP: no driver, a driver that lacks a call, or no device. */
+/* Loads `library` (NULL: the file in LEAT_CUDA_DRIVER, else the driver's own name), initializes the driver
+ * and counts the devices. LEAT_ENOTSUP: no driver, a driver that lacks a required call, or no device. */
 int leat__cu_start(leat__cu *cu, const char *library, int *count, leat_error *err) LEAT_MUST_CHECK;
 
-/* 0, or `rc` of a call as an error that says what failed. */
+/* Turns the result of a driver call into 0 or an error that says what failed. */
 int leat__cu_explain(const leat__cu *cu, int rc, const char *what, leat_error *err);
 
 #endif

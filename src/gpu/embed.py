@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""embed.py OUT.c SOURCE.cu [IMAGE]: the kernels' source as one text, and what nvcc made of it, as a C file.
+"""embed.py OUT.c SOURCE.cu [IMAGE]: writes the kernels' source as one text, and the code nvcc made from it, as a C file.
 
-Headers in quotes are put in the place of their #include lines: NVRTC gets one text.
+Replaces #include "…" lines by the headers, because NVRTC gets one text.
 """
 import pathlib
 import re

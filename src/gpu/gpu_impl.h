@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of this module share of a device.
+ * The parts of a device that the files of this module share.
  */
 #ifndef LEAT_GPU_GPU_IMPL_H
 #define LEAT_GPU_GPU_IMPL_H
@@ -18,7 +18,7 @@ struct leat__gpu {
     leat__gpu_info info;
 };
 
-/* Makes the device's context current; *mode is for leave. Calls nest. */
+/* Makes the device's context current; pass *mode to leave. Calls may nest. */
 int leat__gpu_enter(leat__gpu *gpu, int *mode, leat_error *err) LEAT_MUST_CHECK;
 void leat__gpu_leave(leat__gpu *gpu, int mode);
 

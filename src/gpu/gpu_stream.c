@@ -21,7 +21,7 @@ struct leat__gpu_event {
     leat__cu_event e;
 };
 
-/* One call of the driver inside the device's context. */
+/* Makes one driver call in the device's context and returns its result. */
 #define CALL(gpu, what, err, call)                                                                           \
     do {                                                                                                     \
         int mode_, rc_ = leat__gpu_enter(gpu, &mode_, err);                                                  \
@@ -142,8 +142,8 @@ int leat__gpu_event_record(leat__gpu_event *e, leat__gpu_stream *s, leat_error *
     CALL(e->gpu, "recording an event", err, event_record(e->e, s->s));
 }
 
-/* Whether an ordinary stream of the context is captured, by any thread. The question disturbs no capture, but
- * it misses streams made with CU_STREAM_NON_BLOCKING. */
+/* True when any thread captures an ordinary stream of the context. The query does not disturb the capture,
+ * but misses streams made with CU_STREAM_NON_BLOCKING. */
 static bool captured(const leat__gpu *g)
 {
     int status = 0;

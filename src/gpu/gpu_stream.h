@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams and events of a device: work that is queued, and marks in it. A stream here never waits for
- * the default stream nor the default stream for it. Close them before the device. A stream is used by
- * one thread at a time, an event by any.
+ * Streams and events of a device. These streams do not synchronize with the default stream. Close them before
+ * the device. A stream is used by one thread at a time, an event by any.
  */
 #ifndef LEAT_GPU_GPU_STREAM_H
 #define LEAT_GPU_GPU_STREAM_H
@@ -13,36 +12,38 @@ typedef struct leat__gpu_stream leat__gpu_stream;
 typedef struct leat__gpu_event leat__gpu_event;
 
 int leat__gpu_stream_open(leat__gpu_stream **s, leat__gpu *gpu, leat_error *err) LEAT_MUST_CHECK;
-/* Its kernels come before those of other streams that wait for room on the device. */
+/* Opens a stream with high priority: its kernels start before waiting kernels of other streams. */
 int leat__gpu_stream_open_urgent(leat__gpu_stream **s, leat__gpu *gpu, leat_error *err) LEAT_MUST_CHECK;
 void leat__gpu_stream_close(leat__gpu_stream **s); /* waits for all queued work */
 
-void *leat__gpu_stream_handle(leat__gpu_stream *s); /* the driver's */
+void *leat__gpu_stream_handle(leat__gpu_stream *s); /* the driver's handle */
 
 void leat__gpu_stream_drain(leat__gpu_stream *s); /* waits for all queued work, failed or not */
 
-/* Queues a copy. The memory must stay until an event recorded after it has passed. */
+/* Queue a copy. The host memory must stay valid until an event recorded after it has passed. */
 int leat__gpu_copy_in(leat__gpu_stream *s, leat__gpu_memory to, const void *from, uint64_t bytes,
                       leat_error *err) LEAT_MUST_CHECK;
 int leat__gpu_copy_out(leat__gpu_stream *s, void *to, leat__gpu_memory from, uint64_t bytes,
                        leat_error *err) LEAT_MUST_CHECK;
 
-/* `timed` events can be asked for the time between them. */
+/* Opens an event. The time between two `timed` events can be read. */
 int leat__gpu_event_open(leat__gpu_event **e, leat__gpu *gpu, bool timed, leat_error *err) LEAT_MUST_CHECK;
 void leat__gpu_event_close(leat__gpu_event **e);
 
 int leat__gpu_event_record(leat__gpu_event *e, leat__gpu_stream *s, leat_error *err) LEAT_MUST_CHECK;
-/* Marks all work of the process on the device so far, whatever its stream. Ends the capture of a CUDA graph
- * with an error, unless it is seen before: LEAT_EAGAIN, for captured streams without CU_STREAM_NON_BLOCKING.
- * LEAT_ENOTSUP: the driver is too old (before CUDA 12.5). */
+/* Records an event after all work that the process has queued on the device, on any stream. LEAT_EAGAIN: a
+ * CUDA graph is being captured. This is detected only for streams without CU_STREAM_NON_BLOCKING; any other
+ * capture would end with an error. LEAT_ENOTSUP: the driver is too old (before CUDA 12.5). */
 int leat__gpu_event_record_all(leat__gpu_event *e, leat_error *err) LEAT_MUST_CHECK;
 
-/* The same on a stream of the consumer (CUstream). LEAT_EAGAIN: it captures a graph. */
+/* Records an event on a stream of the consumer (CUstream). LEAT_EAGAIN: the stream is being captured. */
 int leat__gpu_event_record_on(leat__gpu_event *e, uintptr_t stream, leat_error *err) LEAT_MUST_CHECK;
 
-bool leat__gpu_event_passed(leat__gpu_event *e); /* also when the device failed: nothing runs any more */
-int leat__gpu_event_wait(leat__gpu_event *e, leat_error *err) LEAT_MUST_CHECK; /* without using a CPU */
-/* What is queued on `s` from now on begins after the event. */
+bool leat__gpu_event_passed(
+    leat__gpu_event *e); /* also true when the device failed, because nothing runs any more */
+int leat__gpu_event_wait(leat__gpu_event *e,
+                         leat_error *err) LEAT_MUST_CHECK; /* sleeps, without using a CPU */
+/* Makes work queued on `s` from now on wait for the event. */
 int leat__gpu_stream_after(leat__gpu_stream *s, leat__gpu_event *e, leat_error *err) LEAT_MUST_CHECK;
 double leat__gpu_event_seconds(leat__gpu_event *begin, leat__gpu_event *end); /* 0 when not known */
 

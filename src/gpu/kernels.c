@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loading and launching: see kernels.h. The module holds no state, so any number of streams may use it. All
- * loaders of a process that use one context share it.
+ * Loads and launches the kernels: see kernels.h. A module has no state, so any number of streams may use it.
+ * All loaders of a process with the same context share it.
  */
 #include "gpu/kernels.h"
 
@@ -19,10 +19,10 @@
 #define MIX_BLOCKS 65535u
 #define GATHER_THREADS 256 /* at most as in kernels.cu */
 #define GATHER_BLOCKS                                                                                        \
-    8u /* 128 KB in flight fill the bus; more threads would only take room from the others */
-#define WINDOW_BLOCKS 16u /* per image at most: windows are spread over them */
+    8u /* 128 KB in flight saturate the bus; more threads would only take room from other kernels */
+#define WINDOW_BLOCKS 16u /* most blocks per image; windows are spread over them */
 #define TILE_WARPS 4u     /* as in kernels.cu */
-#define OLDEST 75         /* compute capability, times ten */
+#define OLDEST 75         /* least compute capability, times ten */
 #define GRID_Y_MAX 65535u
 
 enum { AXES, TILES, PIXELS, COLOUR, MIX, GATHER, FUNCTIONS };
@@ -44,7 +44,7 @@ struct leat__gpu_kernels {
     module *module;
 };
 
-static leat__mutex lock = {PTHREAD_MUTEX_INITIALIZER}; /* of the list; held while a module is loaded */
+static leat__mutex lock = {PTHREAD_MUTEX_INITIALIZER}; /* guards the list; held while a module is loaded */
 static module *modules;
 
 static int load(leat__gpu *gpu, const void *image, module *m, leat_error *err)
@@ -72,7 +72,7 @@ static void unload(leat__gpu *gpu, module *m)
     m->handle = NULL;
 }
 
-/* What was built in, else what NVRTC makes of the source. */
+/* Loads the kernels that were built in, else compiles the source with NVRTC. */
 static int find_image(leat__gpu *gpu, module *m, leat_error *err)
 {
     const leat__gpu_info *info = leat__gpu_info_view(gpu);
@@ -95,7 +95,7 @@ static int find_image(leat__gpu *gpu, module *m, leat_error *err)
     return rc;
 }
 
-/* The module of the device's context; called with the lock held. */
+/* Takes a reference to the module of the device's context; called with the lock held. */
 static int take_module(leat__gpu *gpu, module **out, leat_error *err)
 {
     for (module *m = modules; m != NULL; m = m->next) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels as they were built, and their source as one text: written by embed.py when leat is built.
+ * The compiled kernels and their source as one text, written by embed.py when leat is built.
  */
 #ifndef LEAT_GPU_KERNELS_DATA_H
 #define LEAT_GPU_KERNELS_DATA_H
@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 extern const unsigned char leat__kernels_image[]; /* for cuModuleLoadData */
-extern const size_t leat__kernels_image_size;     /* 0: there was no nvcc */
+extern const size_t leat__kernels_image_size;     /* 0: built without nvcc */
 extern const char leat__kernels_source[];         /* for NVRTC */
 
 #endif

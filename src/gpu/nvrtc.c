@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NVRTC by dlopen, and the files it made: see nvrtc.h. A file is named after the hash of the source, so
- * another version of leat never finds it; it is written under another name and renamed, so no process
- * reads half of one. Nothing that goes wrong with files is an error: the source is compiled again.
+ * Loads NVRTC with dlopen, and caches its output: see nvrtc.h. A cached file is named after the hash of the
+ * source, so another version of leat never uses it. It is written under a temporary name and renamed, so no
+ * process reads a partial file. Errors with these files are ignored: the source is compiled again.
  */
 #include "gpu/nvrtc.h"
 
@@ -63,7 +63,7 @@ static int load(nvrtc *n, leat_error *err)
     return 0;
 }
 
-/* The compiler's first words. */
+/* Sets the error to the beginning of the compiler's log. */
 static int say_why(const nvrtc *n, program p, leat_error *err)
 {
     size_t size = 0;
@@ -127,7 +127,7 @@ static void keep(const char *dir, const char *path, const leat__buf *made)
 {
     char other[PATH_SIZE];
     uint64_t sum = leat__hash64(made->data, made->len, 0);
-    mkdir(dir, 0700); /* its parent is the user's: when that is missing, nothing is kept */
+    mkdir(dir, 0700); /* its parent belongs to the user; if that is missing, nothing is cached */
     if (snprintf(other, sizeof other, "%s.%d", path, (int)getpid()) >= (int)sizeof other) return;
     FILE *f = fopen(other, "wb");
     if (f == NULL) return;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads ranges of page-locked host memory into the input of a batch: whole lines of 128 bytes, which is what
- * one request over the bus carries. Each warp gets the same number of lines, one after another; it finds the
- * range of the first by bisection and has several independent reads in flight.
+ * Reads ranges of page-locked host memory into the input of a batch, as whole lines of 128 bytes, the size of
+ * one bus request. Each warp gets the same number of consecutive lines. It finds the range of its first line
+ * by bisection, and keeps several independent reads in flight.
  */
 
-#define GATHER_WORDS (LEAT_JOB_LINE / 16) /* of a line */
-#define GATHER_DEEP 4                     /* reads of a lane that are in flight at once */
+#define GATHER_WORDS (LEAT_JOB_LINE / 16) /* 16-byte words per line */
+#define GATHER_DEEP 4                     /* reads in flight per lane */
 
-/* The range with line `line`: the last that does not begin after it. */
+/* Finds the range that contains line `line`: the last one that does not begin after it. */
 DEVICE uint32_t find_range(const leat_job *job, uint32_t line)
 {
     uint32_t low = 0, high = job->range_count;
@@ -20,7 +20,7 @@ DEVICE uint32_t find_range(const leat_job *job, uint32_t line)
     return low;
 }
 
-/* Words from `from` to `to`, which a warp copies: 16 bytes each. */
+/* Copies words of 16 bytes, by one warp. */
 DEVICE void gather_words(const sixteen *from, sixteen *to, uint32_t words)
 {
     LANES
@@ -37,7 +37,7 @@ DEVICE void gather_words(const sixteen *from, sixteen *to, uint32_t words)
     }
 }
 
-/* Part `part` of `parts`. */
+/* Copies part `part` of `parts` of all lines. */
 DEVICE void gather_part(const leat_job *job, uint32_t part, uint32_t parts)
 {
     uint32_t line = (uint32_t)((uint64_t)job->lines * part / parts);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels: who does what. What is done is in the headers, which the host's tests compile, too.
- * Where images are spread over blocks, blockIdx.y is the image.
+ * The kernels: which threads do which part. The work itself is in the headers, which tests also compile for
+ * the host. If images are spread over blocks, blockIdx.y is the image.
  */
 #include "warp_cuda.h"
 #include "tile_job.h"
@@ -12,10 +12,10 @@
 #include "gather_kernel.h"
 
 #define TILE_WARPS 4  /* per block */
-#define TILE_BLOCKS 7 /* per multiprocessor, for which the compiler leaves enough registers */
+#define TILE_BLOCKS 7 /* per multiprocessor: limits the registers that the compiler uses */
 #define PIXEL_THREADS 256
 #if __CUDA_ARCH__ >= 900
-#define PIXEL_BLOCKS 5 /* as many as shared memory has room for */
+#define PIXEL_BLOCKS 5 /* as many as fit in shared memory */
 #else
 #define PIXEL_BLOCKS 3
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MixUp and CutMix on a whole batch, in place. A thread takes the same element of every row, from the last
- * row to the first: a row reads the one before it, which is still as it came. The arithmetic is that of
+ * MixUp and CutMix on a whole batch, in place. A thread handles the same element of every row, from the last
+ * row to the first. So each row reads the one before it, which is still unchanged. The arithmetic is that of
  * blend_*_c in src/dsp/pixel.c, bit for bit, without contraction to FMA.
  */
 
-#define MIX_AHEAD 8 /* rows that are read before the first of them is written, so that reads overlap */
+#define MIX_AHEAD 8 /* rows read before the first of them is written, so that reads overlap */
 
 DEVICE uint32_t half_of(float v)
 {
@@ -32,7 +32,7 @@ DEVICE uint32_t bfloat_of(float v)
     return (u + 0x7fff + (u >> 16 & 1)) >> 16;
 }
 
-/* The bits of a row's element and of its partner's, blended. */
+/* Blends an element with its partner's; both are given and returned as bits. */
 DEVICE uint32_t blend_bits(const leat_job_mix *m, uint32_t a, uint32_t b)
 {
     if (m->dtype == LEAT_JOB_U8) return (uint32_t)(m->weight * (float)a + m->rest * (float)b + 0.5f) & 255;
@@ -63,7 +63,7 @@ DEVICE void store_element(const leat_job_mix *m, uint64_t at, uint32_t bits)
     else ((uint16_t *)(void *)data)[at] = (uint16_t)bits;
 }
 
-/* Number `i` of the elements that change, as its place within its row. */
+/* Returns the position within the row of element `i` of those that change. */
 DEVICE uint32_t place_in_row(const leat_job_mix *m, uint32_t i)
 {
     if (!m->paste) return i;
@@ -75,7 +75,7 @@ DEVICE uint32_t place_in_row(const leat_job_mix *m, uint32_t i)
     return (c * m->height + m->y + y) * m->width + m->x + (in - y * m->wide);
 }
 
-/* One element of all rows. */
+/* Mixes one element of all rows. */
 DEVICE void mix_element(const leat_job_mix *m, uint32_t i)
 {
     const uint64_t at = place_in_row(m, i), pitch = m->row_elements;
@@ -98,8 +98,8 @@ DEVICE void mix_element(const leat_job_mix *m, uint32_t i)
     }
 }
 
-/* True when an image of the batch is damaged: then the host decides about it and mixes. For thread `tid` of
- * a block of `threads`. */
+/* True when an image of the batch is damaged; then the host handles it and mixes. For thread `tid` of a block
+ * of `threads`. */
 DEVICE bool any_damage(const leat_job *job, uint32_t tid, uint32_t threads)
 {
     bool bad = false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Colour steps on the pixels of one image, by one block of threads: the arithmetic is that of
- * src/op/color_steps.c, src/op/pad.c and src/dsp/color_tmpl.h, bit for bit, also where it is done in float
- * and double, without contraction to FMA. The image is in its workspace as three planes of bytes.
+ * Colour steps on the pixels of one image, by one block of threads. The results are those of
+ * src/op/color_steps.c, src/op/pad.c and src/dsp/color_tmpl.h, bit for bit, also in float and double, without
+ * contraction to FMA. The image is in its workspace as three planes of bytes.
  */
 
 #define COLOUR_LEVELS 256u
@@ -33,14 +33,14 @@ DEVICE uint32_t luma_one(uint32_t r, uint32_t g, uint32_t b)
 
 /* ---- hue ---- */
 
-/* Round half away from zero, for values that are not negative. */
+/* Rounds half up, for values that are not negative. */
 DEVICE int32_t round_up(double v)
 {
     const int32_t whole = (int32_t)v;
     return whole + (int32_t)((v - (double)whole) * 2.0);
 }
 
-/* Hue and saturation of a pixel whose largest value is `high`, 0 to 255 each. */
+/* Computes hue and saturation, 0 to 255 each, of a pixel whose largest value is `high`. */
 DEVICE void hue_of(const uint8_t px[3], int32_t high, int32_t low, int32_t *h, int32_t *s)
 {
     const int32_t r = px[0], g = px[1], b = px[2], span = high - low;
@@ -74,7 +74,7 @@ DEVICE void turn_hue(uint8_t px[3], uint32_t shift)
 
 /* ---- noise ---- */
 
-/* Number `at` of the generator of src/base/rng.c with this key. */
+/* Returns random number `at` of the generator in src/base/rng.c with this key. */
 DEVICE uint32_t noise_at(uint32_t k0, uint32_t k1, uint32_t at)
 {
     uint32_t c0 = at / 4, c1 = 0, c2 = 0, c3 = 0;
@@ -142,7 +142,7 @@ DEVICE void autocontrast_table(const uint32_t counts[COLOUR_LEVELS], uint8_t tab
     }
 }
 
-/* The table of a step that treats all channels alike. */
+/* Returns the table entry for value v, for a step that treats all channels alike. */
 DEVICE uint8_t table_value(const leat_job_step *st, int32_t v, int32_t mean)
 {
     switch (st->kind) {
@@ -154,7 +154,7 @@ DEVICE uint8_t table_value(const leat_job_step *st, int32_t v, int32_t mean)
     }
 }
 
-/* False: the step is not a table. */
+/* Fills the tables of a step; false when the step is not a table. */
 DEVICE bool make_tables(const colour_image *m, colour_scratch *s, const leat_job_step *st)
 {
     int32_t mean = 0;
@@ -216,7 +216,7 @@ DEVICE void run_step(const colour_image *m, colour_scratch *s, const leat_job_st
     }
 }
 
-/* All steps of an image, and its pixels into the batch. */
+/* Runs all colour steps of an image and writes its pixels into the batch. */
 DEVICE void colour_image_steps(const leat_job *job, const leat_job_image *im, colour_scratch *s, uint32_t tid,
                                uint32_t threads)
 {

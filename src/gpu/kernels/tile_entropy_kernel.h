@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One tile by one warp: bytes -> coefficients -> inverse DCT -> samples (docs/tile-format.md). The
- * arithmetic and the answers to damaged bytes are those of src/dsp/tile_entropy.c and src/dsp/idct.c.
+ * Decodes one tile by one warp: bytes -> coefficients -> inverse DCT -> samples (docs/tile-format.md).
+ * Arithmetic and handling of damaged bytes are those of src/dsp/tile_entropy.c and src/dsp/idct.c.
  *
- * Values are decoded in rounds of up to 32 runs, one per lane. Of each size plane a lane takes the bits of
- * its run: how many the lanes before it have is a prefix sum of the bits that are set in the plane above.
- * These sums add up to the sizes of the values before the run, which is where its extra bits begin. Then each
- * lane reads its values one after another. Four blocks are transformed at once, eight lanes each.
+ * Values are decoded in rounds of up to 32 runs, one per lane. Each lane takes the bits of its run from each
+ * size plane. How many bits the lanes before it have is a prefix sum of the set bits in the plane above. The
+ * sum over all planes is the total size of the values before the run, which is where its extra bits begin.
+ * Then each lane reads its values in sequence. Four blocks are transformed at once, by eight lanes each.
  *
- * The time goes into issuing instructions, not into memory: what is constant per lane is kept in registers.
+ * The bottleneck is issuing instructions, not memory, so constants of a lane are kept in registers.
  *
- * Every read is held inside the tile: `len` bytes, with 12 readable bytes after them and 3 before. Of the
- * values find_planes makes sure: their bits end where the tile ends.
+ * Every read stays inside the tile: `len` bytes, with 12 readable bytes after them and 3 before. For values,
+ * find_planes checks that their bits end where the tile ends.
  */
 
 #define TILE_BLOCKS_MAX 192
 #define TILE_PLANES_MAX 15
-#define TILE_RUN 31     /* values of a lane in a round, at most: odd, which keeps lanes off the same bank */
-#define TILE_READY 1248 /* values that wait for their block: fewer than 4 x 64, and a round */
-#define BLOCK_PITCH 80  /* of 64 coefficients: keeps lanes of different blocks off the same bank */
+#define TILE_RUN 31     /* most values of a lane in a round; odd, which avoids bank conflicts */
+#define TILE_READY 1248 /* values that wait for their block: less than 4 x 64 left over, plus one round */
+#define BLOCK_PITCH 80  /* of 64 coefficients; avoids bank conflicts between blocks */
 
-/* Damage: as leat__tile_damage. */
+/* Kinds of damage, as in leat__tile_damage. */
 #define TILE_WHOLE 0u
 #define TILE_SHORT 1u
 #define TILE_BAD_STREAM 2u
@@ -32,25 +32,26 @@ typedef struct tile_view {
     const uint8_t *in;
     uint32_t len;
     uint32_t components;
-    uint32_t luma, chroma, blocks; /* blocks: per luma and per chroma component, and in all */
-    uint32_t values;               /* set when the bitmaps are known */
+    uint32_t luma, chroma, blocks; /* blocks of the luma component, of one chroma component, and of all */
+    uint32_t values;               /* number of values; set once the bitmaps are decoded */
 } tile_view;
 
-/* Scratch of a warp, on a device in shared memory. What it does not take is cache for tiles and tables. */
+/* Scratch of a warp, in shared memory on a device. The rest of shared memory serves as cache for tiles and
+ * tables. */
 typedef struct tile_scratch {
     union {
-        struct { /* of the values */
-            int16_t
-                coef[4 * BLOCK_PITCH]; /* first, as it is read 16 bytes at a time; between the passes words */
+        struct {                           /* for values */
+            int16_t coef[4 * BLOCK_PITCH]; /* first member: read 16 bytes at a time; holds words between the
+                                              passes */
             int16_t value[TILE_READY];
         };
-        uint8_t symbol[TILE_BLOCKS_MAX * 8]; /* of the bitmaps: which table, then what was read with it */
+        uint8_t symbol[TILE_BLOCKS_MAX * 8]; /* for bitmaps: table number, then the symbol read with it */
     };
     uint64_t mask[TILE_BLOCKS_MAX];
     tile_view tile;                      /* for read_values */
-    uint32_t plane[TILE_PLANES_MAX];     /* the next bit of each size plane, in the tile, */
-    uint32_t extra;                      /* and of the extra bits */
-    uint16_t first[TILE_BLOCKS_MAX + 8]; /* of a block: bytes of its bitmap, then its first value */
+    uint32_t plane[TILE_PLANES_MAX];     /* position in the tile of the next bit of each size plane */
+    uint32_t extra;                      /* position of the next extra bit */
+    uint16_t first[TILE_BLOCKS_MAX + 8]; /* per block: bytes of its bitmap, later its first value */
 } tile_scratch;
 
 DEVICE uint32_t blocks_of(const tile_view *t, uint32_t c)
@@ -58,9 +59,9 @@ DEVICE uint32_t blocks_of(const tile_view *t, uint32_t c)
     return c == 0 ? t->luma : t->chroma;
 }
 
-/* Which values are ready, in the scratch. */
+/* The range of values that are decoded and in the scratch. */
 typedef struct values_ready {
-    uint32_t first, end; /* the first is the scratch's first */
+    uint32_t first, end; /* `first` is at the start of the scratch */
 } values_ready;
 
 /* Position in a block's bitmap -> row * 8 + column. */
@@ -75,7 +76,7 @@ DEVICE uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* 32 bits from bit `pos` on; from the end of the tile for positions past it. */
+/* Reads 32 bits from bit `pos` on; positions past the end of the tile read at its end. */
 DEVICE uint32_t bits_at(const tile_view *t, uint32_t pos)
 {
     return load_bits(t->in + least(pos >> 3, t->len), pos & 7);
@@ -88,7 +89,7 @@ DEVICE uint32_t low_bits(uint32_t count)
 
 /* Blocks of one component of a tile. */
 typedef struct tile_part {
-    uint32_t gx, gy, wide, high; /* the first one in the image; how many */
+    uint32_t gx, gy, wide, high; /* position of the first one in the image's grid, and their number */
 } tile_part;
 
 DEVICE tile_part part_of(const leat_job_image *im, const leat_job_tile *tile, uint32_t c)
@@ -116,7 +117,7 @@ DEVICE void find_tile(tile_view *t, const leat_job_image *im, const leat_job_til
 
 /* ---- bitmaps ---- */
 
-/* Numbers the values: the first one of each block. */
+/* Sets s->first to the number of each block's first value. */
 DEVICE void number_values(tile_view *t, tile_scratch *s)
 {
     uint32_t values = 0;
@@ -145,7 +146,7 @@ DEVICE void number_values(tile_view *t, tile_scratch *s)
     t->values = values;
 }
 
-/* Plain: a nibble per block says how many nibbles of bitmap it has, less one. */
+/* Reads plain bitmaps: a nibble per block holds its number of bitmap nibbles, minus one. */
 DEVICE uint32_t bitmaps_plain(tile_view *t, tile_scratch *s, uint32_t *used)
 {
     const uint32_t counts = (t->blocks + 1) / 2;
@@ -178,8 +179,8 @@ DEVICE uint32_t bitmaps_plain(tile_view *t, tile_scratch *s, uint32_t *used)
     return *used <= t->len ? TILE_WHOLE : TILE_SHORT;
 }
 
-/* Symbols of four streams: symbol i from stream i % 4, with the table at its position. A code has at
- * most 11 bits, so one load serves five. */
+/* Reads symbols of four streams: symbol i comes from stream i % 4, with the table at its position. A code has
+ * at most 11 bits, so one load serves five codes. */
 #define READ_SYMBOLS(total)                                                                                  \
     LANES                                                                                                    \
     {                                                                                                        \
@@ -198,7 +199,7 @@ DEVICE uint32_t bitmaps_plain(tile_view *t, tile_scratch *s, uint32_t *used)
     }                                                                                                        \
     WARP_SYNC()
 
-/* Counts of bitmap bytes from the pairs in s->symbol. */
+/* Splits the pairs in s->symbol into counts of bitmap bytes per block. */
 DEVICE void unpair(const tile_view *t, tile_scratch *s)
 {
     uint32_t block = 0, pair = 0;
@@ -216,7 +217,7 @@ DEVICE void unpair(const tile_view *t, tile_scratch *s)
     WARP_SYNC();
 }
 
-/* Tables of the bitmap bytes into s->symbol; their number. */
+/* Writes the table of each bitmap byte to s->symbol; returns their number. */
 DEVICE uint32_t choose_tables(const tile_view *t, tile_scratch *s, const leat_job_codes *codes)
 {
     uint32_t total = 0;
@@ -241,7 +242,7 @@ DEVICE uint32_t choose_tables(const tile_view *t, tile_scratch *s, const leat_jo
     return total;
 }
 
-/* Bitmaps from the bytes in s->symbol. */
+/* Builds the bitmaps from the bytes in s->symbol. */
 DEVICE void join_bytes(const tile_view *t, tile_scratch *s)
 {
     uint32_t total = 0;
@@ -265,7 +266,7 @@ DEVICE void join_bytes(const tile_view *t, tile_scratch *s)
     WARP_SYNC();
 }
 
-/* Huffman-coded: four streams, one lane each. */
+/* Reads Huffman-coded bitmaps: four streams, one lane each. */
 DEVICE uint32_t bitmaps_small(tile_view *t, tile_scratch *s, const leat_job_codes *codes, uint32_t *used)
 {
     PER_LANE(uint32_t, pos);
@@ -302,7 +303,7 @@ DEVICE uint32_t bitmaps_small(tile_view *t, tile_scratch *s, const leat_job_code
 
 /* ---- sizes and values ---- */
 
-/* Finds where the size planes and the extra bits lie. */
+/* Finds where the size planes and the extra bits begin. */
 DEVICE uint32_t find_planes(const tile_view *t, uint32_t at, tile_scratch *s)
 {
     uint32_t left = t->values, planes = 0, extra_bits = 0;
@@ -336,20 +337,21 @@ DEVICE int16_t amplitude(uint32_t bits, uint32_t size)
     return (int16_t)(v >> (size - 1) ? v : v - ones);
 }
 
-/* A run of values of each lane: its bits of the size planes, and where its extra bits begin. */
+/* The run of values of each lane: its bits of the size planes, and where its extra bits begin. */
 typedef struct value_runs {
     PER_LANE_ARRAY(uint32_t, plane, TILE_PLANES_MAX);
     PER_LANE(uint32_t, count);
     PER_LANE(uint32_t, extra);
 } value_runs;
 
-/* Finds the runs of the next n values, `per` for each lane. Returns the number of planes they have bits in.
+/* Finds the runs of the next n values, `per` for each lane. Returns the number of planes that have bits of
+ * them.
  */
 DEVICE uint32_t find_runs(const tile_view *t, tile_scratch *s, uint32_t n, uint32_t per, value_runs *w)
 {
-    PER_LANE(uint32_t, before); /* bits of the plane in the lanes before this one, */
-    PER_LANE(uint32_t, bits);   /* in this lane, */
-    PER_LANE(uint32_t, end);    /* and both */
+    PER_LANE(uint32_t, before); /* bits of the plane in the lanes before this one */
+    PER_LANE(uint32_t, bits);   /* bits in this lane */
+    PER_LANE(uint32_t, end);    /* sum of both */
     uint32_t all = n, planes = 0, extra = s->extra;
     LANES
     {
@@ -387,7 +389,7 @@ DEVICE uint32_t find_runs(const tile_view *t, tile_scratch *s, uint32_t n, uint3
     return planes;
 }
 
-/* Decodes the runs into `to`. `planes` is known when the code is compiled, and at least theirs. */
+/* Decodes the runs into `to`. `planes` is a compile-time constant, at least the number of their planes. */
 DEVICE void read_runs(const tile_view *t, value_runs *w, uint32_t per, int planes, int16_t *to)
 {
     PER_LANE(bit_reader, extra);
@@ -398,7 +400,8 @@ DEVICE void read_runs(const tile_view *t, value_runs *w, uint32_t per, int plane
             uint32_t size = 1, bit = AT(w->plane)[0] & 1;
             AT(w->plane)[0] >>= 1;
             UNROLL
-            for (int l = 1; l < planes; l++) { /* a value has a bit in the plane if it had a set one above */
+            for (int l = 1; l < planes;
+                 l++) { /* a value has a bit in the plane if its bit in the plane above is set */
                 const uint32_t next = AT(w->plane)[l] & bit;
                 AT(w->plane)[l] >>= bit;
                 size += bit;
@@ -411,7 +414,7 @@ DEVICE void read_runs(const tile_view *t, value_runs *w, uint32_t per, int plane
     }
 }
 
-/* The next values, behind those from `unread` on that are ready. */
+/* Decodes the next values, and keeps the ready ones from `unread` on in front of them. */
 DEVICE values_ready read_values(values_ready ready, uint32_t unread, tile_scratch *s)
 {
     const tile_view t = s->tile;
@@ -443,7 +446,7 @@ DEVICE values_ready read_values(values_ready ready, uint32_t unread, tile_scratc
 
 /* ---- the inverse DCT ---- */
 
-/* libjpeg's slow integer transform of eight values; sums modulo 2^32. */
+/* Transforms eight values by libjpeg's slow integer method; sums are modulo 2^32. */
 DEVICE void idct_eight(int32_t v[8], int shift)
 {
     const uint32_t round = 1u << (shift - 1);
@@ -470,18 +473,18 @@ DEVICE void idct_eight(int32_t v[8], int shift)
     v[4] = (int32_t)(a3 - b0) >> shift;
 }
 
-/* What a lane does with each block of a component: it places two coefficients, column by column. */
+/* The work of a lane for each block of a component: it places two coefficients, column by column. */
 typedef struct lane_part {
-    PER_LANE(uint32_t, low);  /* place of bit `lane` of the bitmap, */
-    PER_LANE(uint32_t, high); /* of bit 32 + lane, */
+    PER_LANE(uint32_t, low);  /* place of the coefficient of bitmap bit `lane` */
+    PER_LANE(uint32_t, high); /* place for bit 32 + lane */
     PER_LANE(int32_t, low_step);
-    PER_LANE(int32_t, high_step); /* and their quantisers */
+    PER_LANE(int32_t, high_step); /* their quantisers: low_step, high_step */
 } lane_part;
 
 /* DC coefficients, in lane 0; the others hold 0. */
 typedef struct dc_chain {
-    PER_LANE(int32_t, last); /* of the block before, */
-    PER_LANE(int32_t, head); /* and of the first one of the group */
+    PER_LANE(int32_t, last); /* DC of the previous block */
+    PER_LANE(int32_t, head); /* DC of the first block of the group */
 } dc_chain;
 
 DEVICE void find_lane_part(lane_part *p, const uint16_t *quant)
@@ -496,7 +499,7 @@ DEVICE void find_lane_part(lane_part *p, const uint16_t *quant)
     }
 }
 
-/* The coefficients of blocks `base` and on, up to four of a row. */
+/* Expands the coefficients of up to four blocks of a row, from block `base` on. */
 DEVICE void expand_group(uint32_t base, uint32_t count, uint32_t ready, const lane_part *p, dc_chain *dc,
                          tile_scratch *s)
 {
@@ -515,7 +518,7 @@ DEVICE void expand_group(uint32_t base, uint32_t count, uint32_t ready, const la
             AT(dc->last) = lane == 0 ? a : 0;
             if (k == 0) AT(dc->head) = AT(dc->last);
             coef[AT(p->low)] = (int16_t)(a * AT(p->low_step));
-            if (hi != 0) { /* most have no high frequencies */
+            if (hi != 0) { /* most blocks have no high frequencies */
                 if (hi >> lane & 1) b = from[POPC(lo) + POPC(hi & below)];
                 b *= AT(p->high_step);
             }
@@ -525,7 +528,7 @@ DEVICE void expand_group(uint32_t base, uint32_t count, uint32_t ready, const la
     WARP_SYNC();
 }
 
-/* Follows the DC coefficients of blocks that are not wanted. */
+/* Updates the DC chain for blocks that are not needed. */
 DEVICE void skip_group(uint32_t base, uint32_t count, uint32_t ready, dc_chain *dc, const tile_scratch *s)
 {
     UNROLL
@@ -539,9 +542,9 @@ DEVICE void skip_group(uint32_t base, uint32_t count, uint32_t ready, dc_chain *
     }
 }
 
-/* Columns, then rows: eight lanes per block, whose samples go to `plane` and 8, 16 and 24 bytes behind.
- * Between them a word holds two rows of a column. Blocks that are not wanted, by a bit of each, lie perhaps
- * outside of the plane. */
+/* Transforms columns, then rows, with eight lanes per block. The samples of the blocks go to `plane` and 8,
+ * 16 and 24 bytes after it. Between the passes a word holds two rows of a column. `wanted` has a bit per
+ * block; the other blocks may be outside the plane. */
 DEVICE void transform_group(uint32_t wanted, tile_scratch *s, uint8_t *plane, uint32_t pitch)
 {
     PER_LANE_ARRAY(int32_t, v, 8);
@@ -577,19 +580,19 @@ DEVICE uint32_t held(int32_t v, int32_t most)
     return (uint32_t)(v < 0 ? 0 : v > most ? most : v);
 }
 
-/* Bits from `first` up to `end`, of the first `count`. */
+/* Returns a mask of bits `first` to `end` - 1, limited to the first `count`. */
 DEVICE uint32_t bits_between(int32_t first, int32_t end, uint32_t count)
 {
     return low_bits(held(end, (int32_t)count)) & ~low_bits(held(first, (int32_t)count));
 }
 
-/* All blocks of component c, the first of which is block `base` of the tile. */
+/* Decodes all blocks of component c; the first is block `base` of the tile. */
 DEVICE void component(uint32_t c, uint32_t base, values_ready *ready, tile_scratch *s,
                       const leat_job_tile *tile, const leat_job_image *im, const leat_job *job)
 {
     const tile_part p = part_of(im, tile, c);
     const uint32_t wide = p.wide, pitch = im->pitch[c];
-    /* blocks of the tile that are wanted; below the last of them there may be nothing */
+    /* blocks of the tile that are needed; the plane may end below the last of them */
     const int32_t x0 = (int32_t)(im->bx0[c] - p.gx), y0 = (int32_t)(im->by0[c] - p.gy);
     const int32_t y1 = (int32_t)(im->by1[c] - p.gy);
     const uint32_t columns = bits_between(x0, (int32_t)(im->bx1[c] - p.gx), wide);
@@ -615,7 +618,7 @@ DEVICE void component(uint32_t c, uint32_t base, values_ready *ready, tile_scrat
             }
             if (x == 0) LANES AT(above) = AT(dc.head);
             base += count;
-            WARP_SYNC(); /* the next values may take the places of these */
+            WARP_SYNC(); /* the next values may overwrite these */
         }
     }
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the host tells the device of images to decode: plain data, the same bytes on both sides. Compiled
- * by the host's compiler, by nvcc and by NVRTC, which has no standard headers: so it includes nothing,
- * and expects the types of <stdint.h>.
+ * The host's description of images that the device decodes: plain data with the same layout on both sides.
+ * Compiled by the host's compiler, nvcc and NVRTC, which has no standard headers. So it includes nothing and
+ * expects the types of <stdint.h>.
  *
- * A batch is decoded in three steps, up to six, each of them one kernel over all images:
- *
- *   gather  bytes that are read from the host's memory -> input
+ * A batch is decoded in three to six steps, each of them one kernel over all images:
+ *   gather  optional: bytes in host memory -> input
  *   axes    resize requests -> first input, taps and weights of each output
  *   tiles   bytes -> quantised coefficients -> inverse DCT -> planes of the components
  *   pixels  planes -> upsampled, RGB -> both passes of the resize -> normalised, cast, into the batch
@@ -19,34 +18,34 @@
 #define LEAT_JOB_COMPONENTS 3
 #define LEAT_JOB_NO_DAMAGE 0xffffffffu
 #define LEAT_JOB_POOL 11264   /* words of shared memory for a window of an image */
-#define LEAT_JOB_POOL_SLACK 8 /* words past the last one that are read but not used */
-#define LEAT_JOB_NARROW 4     /* up to this many inputs per output, their weights are in one word */
+#define LEAT_JOB_POOL_SLACK 8 /* words after the last one that are read but not used */
+#define LEAT_JOB_NARROW 4     /* with up to this many inputs per output, the weights fit in one word */
 #define LEAT_JOB_WORD_BITS 20
-#define LEAT_JOB_WORDS_MAX 4095u /* of inputs for one output */
+#define LEAT_JOB_WORDS_MAX 4095u /* most words of inputs for one output */
 
-/* One axis of a resize: as leat__axis_request, without a box. */
+/* One axis of a resize, like leat__axis_request without a box. */
 typedef struct leat_job_axis {
     uint32_t in, out, from, count; /* whole input and output; window of the output */
     uint32_t filter;               /* leat__filter: nearest, box, bilinear or bicubic */
     uint32_t mirror_in, mirror_out;
-    uint32_t lo;    /* first input of the region: taps count from it */
-    uint32_t taps;  /* at most, per output */
-    uint32_t words; /* words of weights, at most, per output */
+    uint32_t lo;    /* first input of the region; taps are relative to it */
+    uint32_t taps;  /* most taps per output */
+    uint32_t words; /* most words of weights per output */
     uint32_t lead;  /* inputs of the first word before the region */
     uint32_t pad;
-    uint64_t first;   /* in its image's workspace: u32 per output, `lead` counted, */
-    uint64_t taps_of; /* u32 per output, */
-    uint64_t weight;  /* leat_job_weights [word][output] */
+    uint64_t first;   /* offset in the image's workspace: u32 per output, `lead` included */
+    uint64_t taps_of; /* offset: u32 per output */
+    uint64_t weight;  /* offset: leat_job_weights [word][output] */
 } leat_job_axis;
 
-/* Weights of four inputs side by side, 22 bits after the point and a sign, byte by byte. */
+/* Weights of four adjacent inputs, signed with 22 fractional bits, split into three bytes each. */
 typedef struct leat_job_weights {
     uint32_t low, middle, high;
-    uint32_t place; /* first input of four; of a wider axis the first word, and above LEAT_JOB_WORD_BITS how
-                       many */
+    uint32_t place; /* first of the four inputs; for a wider axis the first word, and in the bits from
+                       LEAT_JOB_WORD_BITS on the number of words */
 } leat_job_weights;
 
-/* Steps on the pixels after the resize. Those before SATURATION are tables. */
+/* Colour steps on the pixels after the resize. Those before SATURATION are lookup tables. */
 enum {
     LEAT_JOB_BRIGHTNESS,
     LEAT_JOB_CONTRAST,
@@ -60,14 +59,14 @@ enum {
     LEAT_JOB_HUE,
     LEAT_JOB_ERASE
 };
-#define LEAT_JOB_STEPS 8 /* at most, of an image */
+#define LEAT_JOB_STEPS 8 /* most steps of an image */
 
 typedef struct leat_job_step {
     uint32_t kind;
-    float amount;                 /* of a blend */
-    uint32_t value;               /* threshold; bits that stay; shift of the hue; a byte per channel */
+    float amount;   /* of a blend */
+    uint32_t value; /* threshold; mask of bits to keep; shift of the hue; or a byte per channel */
     uint32_t x, y, width, height; /* of an erased rectangle */
-    uint32_t noise, key[2];       /* 1 = fill it with random bytes of this key */
+    uint32_t noise, key[2];       /* 1 = fill the rectangle with random bytes of this key */
 } leat_job_step;
 
 typedef struct leat_job_image {
@@ -80,43 +79,44 @@ typedef struct leat_job_image {
     uint32_t mcus_x, mcus_y;             /* of the whole image */
     uint32_t small;                      /* bitmaps are Huffman-coded */
     uint32_t vertical_first;
-    uint32_t turned;                      /* rows of the image are columns of the output (EXIF 5 to 8) */
-    uint32_t windows, window_x, window_y; /* outputs that one block of threads makes at once: it reads */
-    uint32_t lines, line_pitch;           /* lines handled at once; words between them */
-    uint32_t mid_pitch;                   /* words per output between the two passes */
-    uint32_t row;                         /* of the batch */
-    uint32_t column;                      /* which output it is for */
+    uint32_t turned; /* rows of the image are columns of the output (EXIF 5 to 8) */
+    uint32_t windows, window_x,
+        window_y;               /* number of windows; outputs that a block of threads makes at once */
+    uint32_t lines, line_pitch; /* lines processed at once; words from line to line */
+    uint32_t mid_pitch;         /* words per output between the two passes */
+    uint32_t row;               /* of the batch */
+    uint32_t column;            /* which array of the batch it is for */
     uint32_t erase, erase_x, erase_y, erase_width, erase_height; /* a rectangle blanked at the end */
-    uint32_t erase_bits[3];                                      /* with these bits of the output's type */
-    uint32_t lead;   /* pixels before the region, in its RGB planes: x % 4 */
-    uint32_t source; /* LEAT_JOB_SPILL and so on: what `data` counts from */
-    uint64_t data;   /* quantisers and tiles: an address, once the job is sent */
-    uint64_t work;   /* where its own part of the workspace begins */
+    uint32_t erase_bits[3]; /* filled with these bits, of the output's type */
+    uint32_t lead;          /* pixels before the region, in its RGB planes: x % 4 */
+    uint32_t source;        /* LEAT_JOB_SPILL and so on: what `data` is relative to */
+    uint64_t data;          /* quantisers and tiles; an address once the job is sent */
+    uint64_t work;          /* start of its part of the workspace */
     uint64_t work_bytes;
-    uint64_t plane[LEAT_JOB_COMPONENTS]; /* in its workspace */
-    uint64_t quant;                      /* in its data: u16 [component][64], row by row */
+    uint64_t plane[LEAT_JOB_COMPONENTS]; /* offsets in its workspace */
+    uint64_t quant;                      /* offset in its data: u16 [component][64], row by row */
     leat_job_axis ax, ay;
-    uint64_t canvas; /* with steps, in its workspace: three planes of bytes */
+    uint64_t canvas; /* with colour steps: offset in its workspace of three planes of bytes */
     uint32_t steps, pad2;
     leat_job_step step[LEAT_JOB_STEPS];
 } leat_job_image;
 
 typedef struct leat_job_tile {
-    uint64_t data; /* in its image's data */
+    uint64_t data; /* offset in its image's data */
     uint32_t len;
     uint32_t image;
     uint32_t tx, ty;
-    uint32_t number; /* of the tile in its image: what damage is reported with */
+    uint32_t number; /* number of the tile in its image, used to report damage */
     uint32_t pad;
 } leat_job_tile;
 
 /* Where the bytes of an image are before the job is sent. */
 enum {
-    LEAT_JOB_SPILL,    /* in the list's own bytes, */
-    LEAT_JOB_ARENA,    /* in the arena of the batch, */
-    LEAT_JOB_RESIDENT, /* already on the device: `data` is the address; */
-    LEAT_JOB_GATHERED  /* or in page-locked memory that the device reads: `data` is an offset in the bytes
-                          gathered there, and the quantisers are in the arena */
+    LEAT_JOB_SPILL,    /* in the list's own bytes */
+    LEAT_JOB_ARENA,    /* in the arena of the batch */
+    LEAT_JOB_RESIDENT, /* already on the device: `data` is the address */
+    LEAT_JOB_GATHERED  /* in page-locked memory that the device reads: `data` is an offset in the gathered
+                          bytes, and the quantisers are in the arena */
 };
 
 /* Whole lines of page-locked memory that the device reads into the input of the batch. */
@@ -136,11 +136,11 @@ typedef struct leat_job_output {
     uint32_t width, height, channels;
     uint32_t dtype, nhwc;
     uint32_t pad;
-    uint32_t f32[3][256]; /* bits of each value, normalised, */
-    uint16_t f16[3][256]; /* or as f16 or bf16 */
+    uint32_t f32[3][256]; /* the bits of each normalised value as f32 */
+    uint16_t f16[3][256]; /* the same as f16 or bf16 */
 } leat_job_output;
 
-/* Decoding form of a pack's Huffman tables: as leat__tile_codes. */
+/* A pack's Huffman tables for decoding, as in leat__tile_codes. */
 typedef struct leat_job_codes {
     uint16_t entry[16][2048]; /* length | symbol << 8 */
     uint8_t context[2][9][8];
@@ -150,17 +150,17 @@ typedef struct leat_job_codes {
 typedef struct leat_job_mix {
     uint64_t data; /* address on the device */
     uint32_t rows;
-    uint32_t row_elements; /* from row to row */
-    uint32_t elements;     /* of a row that change */
+    uint32_t row_elements; /* elements from row to row */
+    uint32_t elements;     /* elements of a row that change */
     uint32_t dtype;
-    uint32_t paste;                         /* CutMix: a rectangle is taken from the partner */
+    uint32_t paste;                         /* CutMix: copies a rectangle from the partner */
     uint32_t width, height, channels, nhwc; /* of a row, with `paste` */
     uint32_t x, y, wide, high;              /* the rectangle */
     float weight, rest;                     /* of the row itself and of its partner, without `paste` */
     uint32_t pad;
 } leat_job_mix;
 
-/* What every kernel is given. */
+/* The parameters of every kernel. */
 typedef struct leat_job {
     const leat_job_image *images;
     const leat_job_tile *tiles;
@@ -169,10 +169,10 @@ typedef struct leat_job {
     uint8_t *work;    /* workspace */
     uint32_t *status; /* per image: LEAT_JOB_NO_DAMAGE, or tile number << 4 | damage */
     uint32_t image_count, tile_count;
-    uint32_t windows;             /* of the image that has the most */
-    uint32_t steps;               /* the same */
-    leat_job_mix mix;             /* of the kernel `mix`: the others leave it alone */
-    const leat_job_range *ranges; /* of the kernel `gather`, like the next two */
+    uint32_t windows;             /* largest number of windows of an image */
+    uint32_t steps;               /* largest number of colour steps of an image */
+    leat_job_mix mix;             /* used only by the kernel `mix` */
+    const leat_job_range *ranges; /* used only by the kernel `gather`, like the next two */
     uint32_t range_count, lines;
 } leat_job;
 

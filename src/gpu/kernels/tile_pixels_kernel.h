@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From planes of components to the batch: one function per pixel of each step. The arithmetic is that of
- * src/dsp/ycc.c (libjpeg-turbo's), src/dsp/resize.c (Pillow's) and src/dsp/pixel.c, bit for bit. Weights
- * are made in double without contraction to FMA, as there.
+ * Turns component planes into pixels of the batch. The results are those of src/dsp/ycc.c (libjpeg-turbo's),
+ * src/dsp/resize.c (Pillow's) and src/dsp/pixel.c, bit for bit. Weights are computed in double without
+ * contraction to FMA, as there.
  */
 
 #define RESIZE_BITS 22
 #define RESIZE_ONE (1 << RESIZE_BITS)
 
-/* As leat__filter. */
+/* The values of leat__filter. */
 #define FILTER_NEAREST 0u
 #define FILTER_BOX 1u
 #define FILTER_BILINEAR 2u
@@ -45,7 +45,7 @@ DEVICE axis_view view_axis(const leat_job_axis *a, uint8_t *work)
     return v;
 }
 
-/* All four at once. */
+/* Loads all four words at once. */
 DEVICE leat_job_weights load_weights(const leat_job_weights *w)
 {
     leat_job_weights out;
@@ -53,14 +53,14 @@ DEVICE leat_job_weights load_weights(const leat_job_weights *w)
     return out;
 }
 
-/* Every filter leaves an axis of unchanged length as it is. */
+/* True for the nearest filter and for an axis of unchanged length, which no filter changes. */
 DEVICE bool takes_nearest(const leat_job_axis *a)
 {
     return a->filter == FILTER_NEAREST || a->in == a->out;
 }
 
-/* True for outputs of few inputs: the bytes of their weights are for the first input and on. Those of other
- * axes are for whole words of inputs. */
+/* True when outputs have few inputs. Their weights begin at the first input; on other axes weights are for
+ * whole words of inputs. */
 DEVICE bool is_narrow(const leat_job_axis *a)
 {
     return a->taps <= LEAT_JOB_NARROW;
@@ -75,7 +75,7 @@ DEVICE void add_weight(leat_job_weights *w, int32_t weight, uint32_t at)
     w->high |= (bits >> 16 & 255) << 8 * at;
 }
 
-/* All outputs, in sequence: Pillow steps through the input by repeated addition. */
+/* Builds all outputs in sequence, because Pillow steps through the input by repeated addition. */
 DEVICE void build_nearest(const leat_job_axis *a, uint8_t *work)
 {
     const axis_view v = view_axis(a, work);
@@ -95,7 +95,7 @@ DEVICE void build_nearest(const leat_job_axis *a, uint8_t *work)
     }
 }
 
-/* Output j. */
+/* Builds output j: its first input and its weights. */
 DEVICE void build_output(const leat_job_axis *a, uint8_t *work, uint32_t j)
 {
     const axis_view v = view_axis(a, work);
@@ -108,7 +108,8 @@ DEVICE void build_output(const leat_job_axis *a, uint8_t *work, uint32_t j)
     const uint32_t all = (uint32_t)((hi > (int32_t)a->in ? (int32_t)a->in : hi) - from);
     const uint32_t taps = all < a->taps ? all : a->taps;
     const uint32_t first = (a->mirror_in ? a->in - (uint32_t)from - taps : (uint32_t)from) - a->lo + a->lead;
-    const uint32_t lead = is_narrow(a) ? 0 : first & 3; /* bytes of the first word before the first input */
+    const uint32_t lead =
+        is_narrow(a) ? 0 : first & 3; /* bytes of the first word that precede the first input */
     const uint32_t place = is_narrow(a) ? first : first >> 2 | (lead + taps + 3) >> 2 << LEAT_JOB_WORD_BITS;
     double sum = 0.0;
     for (uint32_t t = 0; t < taps; t++)
@@ -116,7 +117,7 @@ DEVICE void build_output(const leat_job_axis *a, uint8_t *work, uint32_t j)
     for (uint32_t i = 0, at = 0u - lead; i < a->words; i++) {
         leat_job_weights w = {0, 0, 0, place};
         for (uint32_t b = 0; b < 4; b++, at++) {
-            if (at >= taps) continue; /* also before the first */
+            if (at >= taps) continue; /* also for bytes before the first input */
             const uint32_t t = a->mirror_in ? taps - 1 - at : at;
             const double f =
                 filter_at(a->filter, ((double)(int32_t)((uint32_t)from + t) - center + 0.5) * step);
@@ -136,7 +137,7 @@ DEVICE int32_t sample_at(const leat_job_image *im, const uint8_t *work, uint32_t
     return work[im->plane[c] + (uint64_t)(y - 8 * im->by0[c]) * im->pitch[c] + (x - 8 * im->bx0[c])];
 }
 
-/* Chroma of component c at pixel (x, y), upsampled as libjpeg-turbo does. */
+/* Returns the chroma of component c at pixel (x, y), upsampled as libjpeg-turbo does. */
 DEVICE int32_t chroma_at(const leat_job_image *im, const uint8_t *work, uint32_t c, uint32_t x, uint32_t y)
 {
     const uint32_t cx = x / im->h, cy = y / im->v;
@@ -164,16 +165,17 @@ DEVICE uint8_t clamp8(int32_t v)
     return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 }
 
-/* A component as the pixels of a region see it: kept in registers while a thread makes its pixels. */
+/* A chroma component of a region, kept in registers while a thread makes pixels. */
 typedef struct chroma_view {
     const uint8_t *plane;         /* sample (0, 0) of the image */
-    uint32_t pitch, lo, hi, last; /* first and last sample of a row that is there; last row */
+    uint32_t pitch, lo, hi, last; /* lo, hi: first and last available sample of a row; last: last row */
 } chroma_view;
 
 typedef struct colour_view {
-    const uint8_t *luma; /* row 0 of the region, at its x less `lead` */
+    const uint8_t *luma; /* row 0 of the region, at its x minus `lead` */
     uint32_t luma_pitch, x, y;
-    uint32_t tall, fancy, full, grey; /* chroma has half the rows; half the columns, smoothed; all of both */
+    uint32_t tall, fancy, full,
+        grey; /* chroma has: half the rows; half the columns, smoothed; full size; no planes */
     chroma_view chroma[2];
 } colour_view;
 
@@ -201,7 +203,7 @@ DEVICE colour_view view_colour(const leat_job_image *im, uint8_t *work)
     return v;
 }
 
-/* Four samples from `at` on, which is odd, of a row; edge samples are repeated. */
+/* Reads four samples of a row from `at` on, which is odd; repeats edge samples. */
 DEVICE uint32_t four_samples(const chroma_view *k, const uint8_t *row, uint32_t at)
 {
     if ((int32_t)at >= (int32_t)k->lo && at + 3 <= k->hi) {
@@ -217,9 +219,9 @@ DEVICE uint32_t four_samples(const chroma_view *k, const uint8_t *row, uint32_t 
     return all;
 }
 
-/* Chroma of four pixels of row y, the first of which, x, is a multiple of 4, where it has half the columns:
- * out[0] holds pixels 0 and 2, 16 bits each, out[1] 1 and 3. Pixels outside of the region get values that
- * nothing uses: reads stay inside the plane. */
+/* Upsamples chroma with half the columns for four pixels of row y; the first, x, is a multiple of 4. out[0]
+ * holds pixels 0 and 2, 16 bits each, out[1] pixels 1 and 3. Pixels outside the region get values that
+ * nothing uses; reads stay inside the plane. */
 DEVICE void chroma_four(const chroma_view *k, uint32_t tall, uint32_t x, uint32_t y, uint32_t out[2])
 {
     const uint32_t cy = tall ? y / 2 : y, from = x / 2 - 1;
@@ -237,7 +239,7 @@ DEVICE void chroma_four(const chroma_view *k, uint32_t tall, uint32_t x, uint32_
     out[1] = (3 * middle + right + (tall ? 0x70007u : 0x20002u)) >> (tall ? 4 : 2) & 0xff00ff;
 }
 
-/* The same where chroma has all columns and rows. */
+/* Like chroma_four, for chroma of full size. */
 DEVICE void chroma_full(const chroma_view *k, uint32_t x, uint32_t y, uint32_t out[2])
 {
     const uint32_t four = *(const uint32_t *)(const void *)(k->plane + (uint64_t)y * k->pitch + x);
@@ -245,7 +247,7 @@ DEVICE void chroma_full(const chroma_view *k, uint32_t x, uint32_t y, uint32_t o
     out[1] = four >> 8 & 0xff00ff;
 }
 
-/* The same for rare chroma samplings. */
+/* Like chroma_four, for rare chroma samplings. */
 DEVICE void chroma_each(const leat_job_image *im, const uint8_t *work, uint32_t c, uint32_t x, uint32_t y,
                         uint32_t out[2])
 {
@@ -259,8 +261,8 @@ DEVICE void chroma_each(const leat_job_image *im, const uint8_t *work, uint32_t 
     }
 }
 
-/* Four pixels of the region's row y, from `at` on, a multiple of 4: the region begins `lead` pixels behind
- * 0. A word per plane; grey has one plane. */
+/* Converts four pixels of the region's row y from `at` on, a multiple of 4, to RGB; the region begins at
+ * pixel `lead`. out has a word per plane; grey has one plane. */
 DEVICE void colour_four(const leat_job_image *im, const colour_view *p, const uint8_t *work, uint32_t at,
                         uint32_t y, uint32_t out[3])
 {
@@ -296,30 +298,31 @@ DEVICE void colour_four(const leat_job_image *im, const colour_view *p, const ui
 /* ---- a window of the output ---- */
 
 /* A block of threads makes the outputs of a window. Input lines (rows when the horizontal pass is first, else
- * columns) are converted to RGB in `lines`, a chunk at a time. The first pass makes of four lines a word
- * of `mid`, which so holds its outputs across the lines: both passes go along bytes. A weighted sum is
- * three dot products of bytes for four inputs, one for each byte of the weights.
+ * columns) are converted to RGB in `lines`, a chunk at a time. The first pass turns four lines into one word
+ * of `mid`, so that the second pass also reads adjacent bytes. A weighted sum takes three dot products of
+ * bytes per four inputs, one for each byte of the weights.
  *
- * What the loops need is copied from the job: else it is read again after each store. */
+ * Fields that the loops need are copied from the job, else the compiler would reload them after each store.
+ */
 typedef struct pixel_window {
     const leat_job_image *im;
     uint8_t *work;
-    uint32_t down;                         /* the vertical pass is first */
-    uint32_t x0, wide, y0, high;           /* outputs */
+    uint32_t down;                         /* 1 = the vertical pass is first */
+    uint32_t x0, wide, y0, high;           /* outputs of the window */
     uint32_t word_x, end_x, word_y, end_y; /* inputs that they need, in words of four */
     uint32_t planes, outputs;              /* of the first pass */
-    uint32_t count, line_pitch, mid_pitch; /* lines at once; words from line to line */
+    uint32_t count, line_pitch, mid_pitch; /* lines processed at once; words from line to line */
     uint32_t *lines, *mid;                 /* shared memory */
     uint32_t tid, threads;
 } pixel_window;
 
-/* i / n, by the inverse of n: i + 1/2 keeps off the steps. */
+/* Returns i / n, given 1 / n. Adding 1/2 to i avoids rounding errors at multiples of n. */
 DEVICE uint32_t over(uint32_t i, float inverse)
 {
     return (uint32_t)(((float)i + 0.5f) * inverse);
 }
 
-/* Threads over columns and rows: whole warps are in one row. Idle threads have no columns. */
+/* How threads are spread over columns and rows: a warp is in one row, and idle threads have no columns. */
 typedef struct spread {
     uint32_t column, column_step, row, row_step;
 } spread;
@@ -335,18 +338,18 @@ DEVICE spread spread_threads(uint32_t columns, uint32_t tid, uint32_t threads)
     return s;
 }
 
-/* Words of input that outputs `from` up to `to` need, at most `room`. */
+/* Finds the words of input that outputs `from` up to `to` need, at most `room`. */
 DEVICE void find_words(const leat_job_axis *a, uint8_t *work, uint32_t from, uint32_t to, uint32_t room,
                        uint32_t *word, uint32_t *end)
 {
     const axis_view v = view_axis(a, work);
-    const uint32_t p = v.first[from], q = v.first[to - 1]; /* a mirrored axis goes down */
+    const uint32_t p = v.first[from], q = v.first[to - 1]; /* falls on a mirrored axis */
     const uint32_t s = p + v.taps_of[from], t = q + v.taps_of[to - 1];
     *word = least(p, q) >> 2;
     *end = least(((s > t ? s : t) + 3) >> 2, *word + room);
 }
 
-/* Rows [line, line + w->count) of the input as RGB. */
+/* Converts rows [line, line + w->count) of the input to RGB. */
 DEVICE void fill_rows(const pixel_window *w, const colour_view *view, uint32_t line)
 {
     const uint32_t wide = w->end_x - w->word_x, plane = w->count * w->line_pitch;
@@ -372,7 +375,7 @@ DEVICE void fill_rows(const pixel_window *w, const colour_view *view, uint32_t l
     }
 }
 
-/* Columns [line, line + w->count) of the input as RGB, four by four pixels at a time. */
+/* Converts columns [line, line + w->count) of the input to RGB, four by four pixels at a time. */
 DEVICE void fill_columns(const pixel_window *w, const colour_view *view, uint32_t line)
 {
     const uint32_t first = line / 4, wide = least(w->count / 4, w->end_x - first);
@@ -386,7 +389,7 @@ DEVICE void fill_columns(const pixel_window *w, const colour_view *view, uint32_
             uint32_t rgb[3];
             colour_four(w->im, view, w->work, 4 * (first + x), least(4 * (w->word_y + y) + k, last), rgb);
             UNROLL
-            for (int c = 0; c < 3; c++) { /* the row's bytes go in from above */
+            for (int c = 0; c < 3; c++) { /* shift the row's bytes in from the top */
                 if (c > 0 && w->planes == 1) break;
                 column[c][0] = choose_bytes(column[c][0], rgb[c], 0x4321);
                 column[c][1] = choose_bytes(column[c][1], rgb[c], 0x5321);
@@ -404,7 +407,7 @@ DEVICE void fill_columns(const pixel_window *w, const colour_view *view, uint32_
     }
 }
 
-/* The weighted sum of bytes, from `in` on, by the weights of one output, which are `step` apart. */
+/* Computes the weighted sum of bytes from `in` on, with the weights of one output, which are `step` apart. */
 DEVICE int32_t weigh(const uint32_t *in, const leat_job_weights *weight, uint32_t step, uint32_t words)
 {
     uint32_t low = 1u << (RESIZE_BITS - 1), middle = 0, high = 0;
@@ -416,8 +419,8 @@ DEVICE int32_t weigh(const uint32_t *in, const leat_job_weights *weight, uint32_
     return (int32_t)(low + (middle << 8) + (high << 16)) >> RESIZE_BITS;
 }
 
-/* Weights of an output. Those of a narrow axis are kept in registers; `narrow` is known when the code is
- * compiled, and the rest of it is left out. */
+/* Weights of an output. Those of a narrow axis are kept in registers. `narrow` is a compile-time constant, so
+ * the other branch is removed. */
 typedef struct output_weights {
     leat_job_weights one;
     const leat_job_weights *all;
@@ -445,7 +448,7 @@ DEVICE int32_t weigh_output(const uint32_t *in, const output_weights *o, bool na
     return weigh(&four, &o->one, 1, 1);
 }
 
-/* The first pass of the `count` lines from `line` on, which is a multiple of four. */
+/* Runs the first pass on the `count` lines from `line` on, which is a multiple of four. */
 DEVICE void first_pass(const pixel_window *w, const leat_job_axis *a, uint32_t line, uint32_t count,
                        bool narrow)
 {
@@ -471,16 +474,16 @@ DEVICE void first_pass(const pixel_window *w, const leat_job_axis *a, uint32_t l
     }
 }
 
-/* Where the outputs go. */
+/* The destination of the outputs. */
 typedef struct pixel_sink {
-    uint8_t *data; /* the image's */
+    uint8_t *data; /* first value of the image */
     const leat_job_output *o;
     uint32_t dtype, channels;
     uint32_t x_step, y_step, c_step; /* in values */
     uint32_t erase, erase_x, erase_y, erase_width, erase_height;
 } pixel_sink;
 
-/* The sink as the image sees it whose rows are columns of the output. */
+/* Transposes the sink, for an image whose rows are columns of the output. */
 DEVICE void turn_sink(pixel_sink *s)
 {
     const pixel_sink t = *s;
@@ -535,7 +538,7 @@ DEVICE void put_bits(const pixel_sink *s, uint32_t at, uint32_t bits)
     else ((uint16_t *)(void *)s->data)[at] = (uint16_t)bits;
 }
 
-/* Pixel (x, y) into the batch. */
+/* Writes pixel (x, y) into the batch. */
 DEVICE void put_pixel(const pixel_sink *s, const leat_job_image *im, uint32_t x, uint32_t y,
                       const uint32_t value[3])
 {
@@ -551,7 +554,7 @@ DEVICE void put_pixel(const pixel_sink *s, const leat_job_image *im, uint32_t x,
     }
 }
 
-/* The second pass: all outputs of the window. */
+/* Runs the second pass, for all outputs of the window. */
 DEVICE void second_pass(const pixel_window *w, const leat_job_axis *a, const pixel_sink *sink, bool narrow)
 {
     const leat_job_weights *const all = view_axis(a, w->work).weight + (w->down ? w->x0 : w->y0);
@@ -576,8 +579,8 @@ DEVICE void second_pass(const pixel_window *w, const leat_job_axis *a, const pix
     }
 }
 
-/* The same for a narrow axis, and bytes of three channels of which none is erased: what most batches are.
- * `down` is known when the code is compiled. */
+/* Runs the second pass for the common case: a narrow axis, three channels of bytes, nothing erased. `down` is
+ * a compile-time constant. */
 DEVICE void second_pass_bytes(const pixel_window *w, const leat_job_axis *a, const pixel_sink *sink,
                               bool down)
 {
@@ -605,8 +608,8 @@ DEVICE bool takes_bytes(const pixel_window *w, const pixel_sink *sink)
     return w->planes == 3 && sink->channels == 3 && sink->dtype == LEAT_JOB_U8 && !sink->erase;
 }
 
-/* True when a tile of the image could not be decoded. Nothing may read the image then: parts of its planes
- * were never written. The host decides about the sample. */
+/* True when a tile of the image could not be decoded. The image must not be read then, because parts of its
+ * planes were never written. The host decides what happens to the sample. */
 DEVICE bool is_damaged(const leat_job *job, uint32_t image)
 {
     return job->status[image] != LEAT_JOB_NO_DAMAGE;
@@ -628,7 +631,7 @@ DEVICE void clear_window(const leat_job *job, const leat_job_image *im, uint32_t
     }
 }
 
-/* Window `number` of an image, by `threads` threads that share `pool`. */
+/* Makes window `number` of an image, by `threads` threads that share `pool`. */
 DEVICE void make_window(const leat_job *job, const leat_job_image *im, uint32_t number, uint32_t *pool,
                         uint32_t tid, uint32_t threads)
 {
@@ -652,7 +655,8 @@ DEVICE void make_window(const leat_job *job, const leat_job_image *im, uint32_t 
     find_words(&im->ax, w.work, w.x0, w.x0 + w.wide, down ? w.mid_pitch : w.line_pitch, &w.word_x, &w.end_x);
     find_words(&im->ay, w.work, w.y0, w.y0 + w.high, down ? w.line_pitch : w.mid_pitch, &w.word_y, &w.end_y);
     w.lines = pool;
-    w.mid = pool + w.planes * w.count * w.line_pitch + LEAT_JOB_POOL_SLACK / 2; /* lines are read past it */
+    w.mid = pool + w.planes * w.count * w.line_pitch +
+            LEAT_JOB_POOL_SLACK / 2; /* reads of lines may go past their end */
     const leat_job_axis *const first = down ? &im->ay : &im->ax, *const second = down ? &im->ax : &im->ay;
     const uint32_t end = 4 * (down ? w.end_x : w.end_y);
     for (uint32_t line = 4 * (down ? w.word_x : w.word_y); line < end; line += w.count) {
@@ -662,7 +666,7 @@ DEVICE void make_window(const leat_job *job, const leat_job_image *im, uint32_t 
         BLOCK_SYNC();
         if (is_narrow(first)) first_pass(&w, first, line, least(w.count, end - line), true);
         else first_pass(&w, first, line, least(w.count, end - line), false);
-        BLOCK_SYNC(); /* the next lines take the place of these */
+        BLOCK_SYNC(); /* the next lines overwrite these */
     }
     pixel_sink sink = im->steps > 0 ? find_canvas(im, o, w.work) : find_sink(im, o);
     if (im->turned) turn_sink(&sink);
@@ -670,5 +674,5 @@ DEVICE void make_window(const leat_job *job, const leat_job_image *im, uint32_t 
     else if (!takes_bytes(&w, &sink)) second_pass(&w, second, &sink, true);
     else if (down) second_pass_bytes(&w, second, &sink, true);
     else second_pass_bytes(&w, second, &sink, false);
-    BLOCK_SYNC(); /* the next window takes the place of this one */
+    BLOCK_SYNC(); /* the next window overwrites this one */
 }

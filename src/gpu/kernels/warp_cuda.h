@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels' words on a CUDA device; warp_host.h has the same for the host. Also compiled by NVRTC,
- * which has no standard headers: so the types are declared here.
+ * The primitives of the kernels on a CUDA device; warp_host.h has the same ones for the host. NVRTC compiles
+ * this too and has no standard headers, so the types are declared here.
  */
 #ifndef LEAT_GPU_KERNELS_WARP_CUDA_H
 #define LEAT_GPU_KERNELS_WARP_CUDA_H
@@ -27,7 +27,7 @@ typedef long long int64_t;
 #define LANES for (int lane = (int)(threadIdx.x & 31), once_ = 1; once_; once_ = 0)
 #define WARP_SYNC() __syncwarp()
 
-/* 32 bits from bit `bit` of the byte at p on: two words that hold them. */
+/* Loads 32 bits from bit `bit` of the byte at p on, with two word loads. */
 DEVICE uint32_t load_bits(const uint8_t *p, uint32_t bit)
 {
     const uint64_t address = (uint64_t)p;
@@ -35,7 +35,7 @@ DEVICE uint32_t load_bits(const uint8_t *p, uint32_t bit)
     return __funnelshift_r(__ldg(word), __ldg(word + 1), 8 * (uint32_t)(address & 3) + bit);
 }
 
-/* The same, 64 bits. */
+/* Loads 64 bits from bit `bit` of the byte at p on. */
 DEVICE uint64_t load_long(const uint8_t *p, uint32_t bit)
 {
     const uint64_t address = (uint64_t)p;
@@ -45,13 +45,13 @@ DEVICE uint64_t load_long(const uint8_t *p, uint32_t bit)
     return (uint64_t)__funnelshift_r(middle, __ldg(word + 2), shift) << 32 | low;
 }
 
-/* Bits that one lane reads one after another: the next one is bit `at` % 32 of `low`. */
+/* Bits that one lane reads in sequence; the next one is bit `at` % 32 of `low`. */
 typedef struct bit_reader {
-    const uint32_t *word; /* of `high` */
+    const uint32_t *word; /* the word that `high` came from */
     uint32_t low, high, at;
 } bit_reader;
 
-/* From bit `pos` of the bytes at p on. */
+/* Starts reading at bit `pos` of the bytes at p. */
 DEVICE bit_reader read_bits_from(const uint8_t *p, uint32_t pos)
 {
     const uint64_t address = (uint64_t)(p + (pos >> 3));
@@ -63,7 +63,7 @@ DEVICE bit_reader read_bits_from(const uint8_t *p, uint32_t pos)
     return r;
 }
 
-DEVICE uint32_t next_bits(const bit_reader *r) /* 32 of them */
+DEVICE uint32_t next_bits(const bit_reader *r) /* the next 32 bits */
 {
     return __funnelshift_r(r->low, r->high, r->at);
 }
@@ -79,16 +79,16 @@ DEVICE void skip_bits(bit_reader *r, uint32_t count) /* fewer than 32 */
     r->at = next;
 }
 
-/* 16 bytes that move as a whole. */
+/* 16 bytes that are loaded and stored at once. */
 typedef uint4 sixteen;
 
-/* Of the host's memory: read once, so it does not displace what the caches hold. */
+/* Loads from host memory, which is read once, without displacing other data in the caches. */
 DEVICE sixteen load_host(const sixteen *p)
 {
     return __ldcs(p);
 }
 
-/* Eight numbers from an address that is a multiple of 16. */
+/* Loads eight numbers from an address that is a multiple of 16. */
 DEVICE void load_eight(const int16_t *p, int32_t v[8])
 {
     const uint4 q = *(const uint4 *)p;
@@ -100,7 +100,8 @@ DEVICE void load_eight(const int16_t *p, int32_t v[8])
     }
 }
 
-/* Every second of sixteen numbers, from the first or the second on, from an address that is a multiple of 16.
+/* Loads every second of sixteen numbers, from the first or the second on, from an address that is a multiple
+ * of 16.
  */
 DEVICE void load_halves(const int16_t *p, int second, int32_t v[8])
 {
@@ -111,7 +112,7 @@ DEVICE void load_halves(const int16_t *p, int second, int32_t v[8])
     for (int i = 0; i < 8; i++) asm("prmt.b32 %0, %1, 0, %2;" : "=r"(v[i]) : "r"(word[i]), "r"(which));
 }
 
-/* Four words from an address that is a multiple of 16. */
+/* Loads four words from an address that is a multiple of 16. */
 DEVICE void load_sixteen(const void *p, uint32_t *a, uint32_t *b, uint32_t *c, uint32_t *d)
 {
     const uint4 q = *(const uint4 *)p;
@@ -121,13 +122,13 @@ DEVICE void load_sixteen(const void *p, uint32_t *a, uint32_t *b, uint32_t *c, u
     *d = q.w;
 }
 
-/* Eight bytes to an address that is a multiple of 8. */
+/* Stores eight bytes to an address that is a multiple of 8. */
 DEVICE void store_eight(uint8_t *p, uint32_t low, uint32_t high)
 {
     *(uint2 *)p = make_uint2(low, high);
 }
 
-/* Four numbers, held in 0 to 255, as four bytes: a is the first. */
+/* Packs four numbers, clamped to 0 to 255, into four bytes; a is the first. */
 DEVICE uint32_t pack_four(int32_t a, int32_t b, int32_t c, int32_t d)
 {
     uint32_t high, all;
@@ -136,7 +137,7 @@ DEVICE uint32_t pack_four(int32_t a, int32_t b, int32_t c, int32_t d)
     return all;
 }
 
-/* Two numbers, held in 16 bits with a sign, to an address that is a multiple of 4. */
+/* Stores two numbers, clamped to int16, to an address that is a multiple of 4. */
 DEVICE void store_two(int16_t *p, int32_t a, int32_t b)
 {
     uint32_t both;
@@ -144,7 +145,7 @@ DEVICE void store_two(int16_t *p, int32_t a, int32_t b)
     *(uint32_t *)p = both;
 }
 
-/* Four numbers, held in -128 to 127, plus 128, as four bytes: a is the first. */
+/* Packs four numbers, clamped to -128 to 127, plus 128, into four bytes; a is the first. */
 DEVICE uint32_t pack_centred(int32_t a, int32_t b, int32_t c, int32_t d)
 {
     uint32_t high, all;
@@ -158,12 +159,12 @@ DEVICE uint32_t pack_centred(int32_t a, int32_t b, int32_t c, int32_t d)
 
 /* The low 32 bits of high:low >> by. */
 #define shift_right(low, high, by) __funnelshift_r(low, high, by)
-/* Bytes of a (0 to 3) and b (4 to 7), one per hexadecimal digit of `which`. */
+/* Selects bytes of a (0 to 3) and b (4 to 7), one per hexadecimal digit of `which`. */
 #define choose_bytes(a, b, which) __byte_perm(a, b, which)
-/* Sum of the products of four bytes, and c. */
+/* Returns c plus the sum of the products of four unsigned bytes. */
 #define dot_bytes(a, b, c) __dp4a((uint32_t)(a), (uint32_t)(b), (uint32_t)(c))
 
-/* The same; the bytes of b have signs. */
+/* Like dot_bytes, with signed bytes in b. */
 DEVICE uint32_t dot_signed(uint32_t a, uint32_t b, uint32_t c)
 {
     uint32_t d;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels as plain C: a warp's lanes take turns. A stretch of code between two LANES is one step of
- * all lanes, so what one lane writes in a step others read in a later one only, as on a device with
- * __syncwarp between them. For the tests.
+ * The primitives of the kernels as plain C, for tests: the lanes of a warp run one after the other. The code
+ * after a LANES is one step of all lanes. Other lanes may read what a lane writes only in a later step, as on
+ * a device with __syncwarp in between.
  */
 #ifndef LEAT_GPU_KERNELS_WARP_HOST_H
 #define LEAT_GPU_KERNELS_WARP_HOST_H
@@ -20,7 +20,7 @@
 #define LANES for (int lane = 0; lane < 32; lane++)
 #define WARP_SYNC() (void)0
 
-/* 32 bits from bit `bit` of the byte at p on. */
+/* Loads 32 bits from bit `bit` of the byte at p on. */
 DEVICE uint32_t load_bits(const uint8_t *p, uint32_t bit)
 {
     uint64_t word = 0;
@@ -28,25 +28,25 @@ DEVICE uint32_t load_bits(const uint8_t *p, uint32_t bit)
     return (uint32_t)(word >> bit);
 }
 
-/* The same, 64 bits. */
+/* Loads 64 bits from bit `bit` of the byte at p on. */
 DEVICE uint64_t load_long(const uint8_t *p, uint32_t bit)
 {
     return (uint64_t)load_bits(p + 4, bit) << 32 | load_bits(p, bit);
 }
 
-/* Bits that one lane reads one after another. */
+/* Bits that one lane reads in sequence. */
 typedef struct bit_reader {
     const uint8_t *p;
     uint32_t at;
 } bit_reader;
 
-/* From bit `pos` of the bytes at p on. */
+/* Starts reading at bit `pos` of the bytes at p. */
 DEVICE bit_reader read_bits_from(const uint8_t *p, uint32_t pos)
 {
     return (bit_reader){p, pos};
 }
 
-DEVICE uint32_t next_bits(const bit_reader *r) /* 32 of them */
+DEVICE uint32_t next_bits(const bit_reader *r) /* the next 32 bits */
 {
     return load_bits(r->p + (r->at >> 3), r->at & 7);
 }
@@ -56,7 +56,7 @@ DEVICE void skip_bits(bit_reader *r, uint32_t count) /* fewer than 32 */
     r->at += count;
 }
 
-/* 16 bytes that move as a whole. */
+/* 16 bytes that are loaded and stored at once. */
 typedef struct sixteen {
     uint32_t word[4];
 } sixteen;
@@ -66,19 +66,19 @@ DEVICE sixteen load_host(const sixteen *p)
     return *p;
 }
 
-/* Eight numbers from an address that is a multiple of 16. */
+/* Loads eight numbers from an address that is a multiple of 16. */
 DEVICE void load_eight(const int16_t *p, int32_t v[8])
 {
     for (int i = 0; i < 8; i++) v[i] = p[i];
 }
 
-/* Every second of sixteen numbers, from the first or the second on. */
+/* Loads every second of sixteen numbers, from the first or the second on. */
 DEVICE void load_halves(const int16_t *p, int second, int32_t v[8])
 {
     for (int i = 0; i < 8; i++) v[i] = p[2 * i + second];
 }
 
-/* Four words from an address that is a multiple of 16. */
+/* Loads four words from an address that is a multiple of 16. */
 DEVICE void load_sixteen(const void *p, uint32_t *a, uint32_t *b, uint32_t *c, uint32_t *d)
 {
     const uint32_t *const word = p;
@@ -88,14 +88,14 @@ DEVICE void load_sixteen(const void *p, uint32_t *a, uint32_t *b, uint32_t *c, u
     *d = word[3];
 }
 
-/* Eight bytes to an address that is a multiple of 8. */
+/* Stores eight bytes to an address that is a multiple of 8. */
 DEVICE void store_eight(uint8_t *p, uint32_t low, uint32_t high)
 {
     memcpy(p, &low, 4);
     memcpy(p + 4, &high, 4);
 }
 
-/* Four numbers, held in 0 to 255, as four bytes: a is the first. */
+/* Packs four numbers, clamped to 0 to 255, into four bytes; a is the first. */
 DEVICE uint32_t pack_four(int32_t a, int32_t b, int32_t c, int32_t d)
 {
     const int32_t v[4] = {a, b, c, d};
@@ -104,14 +104,14 @@ DEVICE uint32_t pack_four(int32_t a, int32_t b, int32_t c, int32_t d)
     return all;
 }
 
-/* Two numbers, held in 16 bits with a sign. */
+/* Stores two numbers, clamped to int16. */
 DEVICE void store_two(int16_t *p, int32_t a, int32_t b)
 {
     p[0] = (int16_t)(a < -32768 ? -32768 : a > 32767 ? 32767 : a);
     p[1] = (int16_t)(b < -32768 ? -32768 : b > 32767 ? 32767 : b);
 }
 
-/* Four numbers, held in -128 to 127, plus 128, as four bytes: a is the first. */
+/* Packs four numbers, clamped to -128 to 127, plus 128, into four bytes; a is the first. */
 DEVICE uint32_t pack_centred(int32_t a, int32_t b, int32_t c, int32_t d)
 {
     const int32_t v[4] = {a, b, c, d};
@@ -141,7 +141,7 @@ DEVICE uint32_t shift_right(uint32_t low, uint32_t high, uint32_t by)
     return (uint32_t)(((uint64_t)high << 32 | low) >> by);
 }
 
-/* Bytes of a (0 to 3) and b (4 to 7), one per hexadecimal digit of `which`. */
+/* Selects bytes of a (0 to 3) and b (4 to 7), one per hexadecimal digit of `which`. */
 DEVICE uint32_t choose_bytes(uint32_t a, uint32_t b, uint32_t which)
 {
     const uint64_t both = (uint64_t)b << 32 | a;
@@ -150,21 +150,21 @@ DEVICE uint32_t choose_bytes(uint32_t a, uint32_t b, uint32_t which)
     return out;
 }
 
-/* Sum of the products of four bytes, and c. */
+/* Returns c plus the sum of the products of four unsigned bytes. */
 DEVICE uint32_t dot_bytes(uint32_t a, uint32_t b, uint32_t c)
 {
     for (int i = 0; i < 32; i += 8) c += (a >> i & 255) * (b >> i & 255);
     return c;
 }
 
-/* The same; the bytes of b have signs. */
+/* Like dot_bytes, with signed bytes in b. */
 DEVICE uint32_t dot_signed(uint32_t a, uint32_t b, uint32_t c)
 {
     for (int i = 0; i < 32; i += 8) c += (a >> i & 255) * (uint32_t)(int32_t)(int8_t)(b >> i & 255);
     return c;
 }
 
-#define BLOCK_SYNC() (void)0 /* one thread is the block */
+#define BLOCK_SYNC() (void)0 /* the block has one thread */
 #define ANY_OF_BLOCK(x) (x)
 #define ADD_SHARED(to, v) (*(to) += (v))
 #define READ_ONLY(p) (*(p))
@@ -180,14 +180,14 @@ DEVICE uint32_t warp_sum_(const uint32_t *x)
     for (int i = 0; i < 32; i++) sum += x[i];
     return sum;
 }
-/* Sum over lanes; the same for all. */
+/* The sum over all lanes; the same in every lane. */
 #define WARP_SUM(x) warp_sum_(x)
 
 DEVICE void warp_scan_(uint32_t *x)
 {
     for (int i = 1; i < 32; i++) x[i] += x[i - 1];
 }
-/* Each lane's value becomes the sum up to and with it. */
+/* Inclusive prefix sum over the lanes. */
 #define WARP_SCAN(x) warp_scan_(x)
 
 DEVICE uint32_t warp_ballot_(const uint32_t *x)
@@ -196,7 +196,7 @@ DEVICE uint32_t warp_ballot_(const uint32_t *x)
     for (int i = 0; i < 32; i++) bits |= (uint32_t)(x[i] != 0) << i;
     return bits;
 }
-/* Which lanes have a value that is not 0. */
+/* A bit per lane, set where the value is not 0. */
 #define WARP_BALLOT(x) warp_ballot_(x)
 /* The value of one lane. */
 #define WARP_FROM(x, source) ((x)[source])
