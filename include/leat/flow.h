@@ -268,7 +268,7 @@ typedef struct leat_flow_opts {
                           flow, and serves one flow at a time */
     uint32_t io_depth_max;   /* maximum for the controller; 0 = the size of the lane */
     uint32_t prefetch_first; /* initial value for the controller; 0 = 4, or the last value of `tuner` */
-    uint32_t io_depth_first; /* the same for the I/O depth */
+    uint32_t io_depth_first; /* initial I/O depth for the controller; 0 = 4, or the last value of `tuner` */
     /* Slow start for distant storage: the I/O depth doubles every tick (250 ms) up to this value, as long as
      * the rate grows and the budget has room. 0 = no slow start: each change is judged before the next one */
     uint32_t io_depth_ramp;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The byte budget: one hard limit, the bytes charged to it by category, and the threads that wait
- * for bytes.
+ * The byte budget: a hard limit, the bytes charged to it by category, and the threads that wait for bytes.
  *
- * It only counts; it allocates nothing for others. Any thread may call. `lock` guards the numbers
- * and is the innermost lock of the engine. `listening` guards the list of listeners and is taken
- * before a pool's lock. `keeping` guards the list of keepers, which can release cached bytes, and
- * is taken before all other locks.
+ * It only counts bytes and allocates no memory itself. Any thread may call. `lock` guards the numbers and is
+ * the innermost lock of the engine. `listening` guards the list of listeners and is taken before a pool's
+ * lock. `keeping` guards the list of keepers, which can release cached bytes, and is taken before all other
+ * locks.
  */
 #include "engine/budget.h"
 
@@ -20,16 +19,15 @@
 struct leat_budget {
     leat__mutex lock;
     uint32_t fork_generation;
-    leat__cond freed; /* leat_budget_charge waits for it */
+    leat__cond freed; /* signalled for threads in leat_budget_charge */
     uint32_t refs;
     uint32_t waiters;
     uint64_t limit;
-    uint64_t ceiling; /* limit, or the previous one until usage has dropped below a lowered
-                       * limit */
+    uint64_t ceiling; /* the limit; after it was lowered, the previous one until usage has dropped below it */
     uint64_t used, peak, floors, refused;
-    uint64_t kept;                /* the part of `used` that belongs to no flow */
-    uint64_t twice;               /* the part that is briefly charged twice: see leat__budget_try_twice */
-    uint64_t memory, memory_peak; /* bytes that were allocated, for flows and keepers */
+    uint64_t kept;  /* the part of `used` that belongs to no flow */
+    uint64_t twice; /* the part of `used` that is briefly charged twice: see leat__budget_try_twice */
+    uint64_t memory, memory_peak; /* bytes really allocated by flows and keepers */
     uint64_t cat_used[LEAT_BUDGET_CATS], cat_peak[LEAT_BUDGET_CATS];
     bool starved; /* a flow was refused bytes since the last notification */
     leat__mutex listening;
@@ -45,7 +43,7 @@ static uint64_t default_limit(void)
     return machine.memory_available_bytes / 2;
 }
 
-/* What must hold whenever the lock is released. */
+/* Checks the invariants; called before the lock is released. */
 static void check_locked(const leat_budget *b)
 {
     if (!LEAT_CHECKED) return;
@@ -293,7 +291,7 @@ int leat__budget_take_floor(leat_budget *b, uint64_t old_floor, uint64_t new_flo
 {
     bool again;
     int rc;
-    do { /* a worker of another flow may put a block back between asking and taking */
+    do { /* a worker of another flow may return a block between the request and the grant */
         uint64_t lacking = leat__budget_floor_lacking(b, old_floor, new_floor);
         again = lacking == 0 || leat__budget_reclaim(b, lacking) > 0;
         rc = leat__budget_floor(b, old_floor, new_floor, who, err);
@@ -393,7 +391,7 @@ int leat_budget_charge(leat_budget *b, leat_budget_cat cat, uint64_t bytes, int6
     uint64_t until = leat__clock_deadline(leat__clock_ns(), timeout_ms);
     leat__mutex_lock(&b->lock);
     int rc = try_locked(b, cat, bytes);
-    if (rc == LEAT_EAGAIN) { /* never wait for bytes that are only cached */
+    if (rc == LEAT_EAGAIN) { /* free cached bytes before waiting */
         uint64_t lacking = b->used + bytes - below_floors_locked(b);
         leat__mutex_unlock(&b->lock);
         leat__budget_reclaim(b, lacking);

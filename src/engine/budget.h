@@ -15,7 +15,7 @@
 
 #include "base/thread.h"
 
-/* Called when bytes were released after a request was refused. No lock of the budget is held. */
+/* `freed` is called when bytes were released after a request was refused. No lock of the budget is held. */
 typedef struct leat__budget_listener {
     void (*freed)(void *arg);
     void *arg;
@@ -35,11 +35,11 @@ void leat__budget_ref(leat_budget *b);
 
 void leat__budget_keep(leat_budget *b, leat__budget_keeper *k);
 void leat__budget_unkeep(leat_budget *b, leat__budget_keeper *k); /* waits for a running trim */
-/* Asks the keepers for `bytes`; returns how many they released. Holds no lock that a release
+/* Asks the keepers for `bytes`; returns how many they released. Call it without any lock that a release
  * takes. */
 uint64_t leat__budget_reclaim(leat_budget *b, uint64_t bytes);
-/* Bytes missing for a senior grant of `bytes`, or for raising a floor from `old_floor` to
- * `floor`. */
+/* Return the bytes missing for a senior grant of `bytes`, or for raising a floor from `old_floor` to `floor`.
+ */
 uint64_t leat__budget_lacking(leat_budget *b, uint64_t bytes);
 uint64_t leat__budget_floor_lacking(leat_budget *b, uint64_t old_floor, uint64_t floor);
 /* True when a senior grant of `bytes` is impossible although only this flow (`charged` bytes) and
@@ -52,24 +52,24 @@ void leat__budget_unlisten(leat_budget *b, leat__budget_listener *l);
 /* Replaces a flow's floor; LEAT_EBUDGET when the floors no longer fit. */
 int leat__budget_floor(leat_budget *b, uint64_t old_floor, uint64_t new_floor, const char *who,
                        leat_error *err) LEAT_MUST_CHECK;
-/* The same, and asks the keepers for what is missing until they have nothing left. */
+/* Like leat__budget_floor, but asks the keepers for missing bytes until they have nothing left. */
 int leat__budget_take_floor(leat_budget *b, uint64_t old_floor, uint64_t new_floor, const char *who,
                             leat_error *err) LEAT_MUST_CHECK;
 
 /* Charges `bytes`, or returns false. `senior`: may use the floors. */
 bool leat__budget_grant(leat_budget *b, leat_budget_cat cat, uint64_t bytes, bool senior);
 
-/* As leat_budget_try, for memory that a flow still has charged and releases right after. Until then the
- * bytes are charged twice, so that no other flow gets them in between; the peak counts them once. */
+/* Like leat_budget_try, for memory that a flow still has charged and releases right afterwards. Until then
+ * the bytes are charged twice, so that no other flow gets them in between; the peak counts them once. */
 int leat__budget_try_twice(leat_budget *b, leat_budget_cat cat, uint64_t bytes) LEAT_MUST_CHECK;
 
-/* Memory that exists, and its peak. Flows are charged before they allocate, so that they never have to wait
- * in the middle of a task: `used` is more than this by what is only reserved. leat_budget_try and _charge
- * count as an allocation, leat_budget_release as freeing; other owners call leat__budget_allocated with the
- * bytes that they allocated, or less than 0 when they freed them. */
+/* Count allocated memory and its peak. Flows are charged before they allocate, so that they never wait in the
+ * middle of a task. So `used` is larger than this by the bytes that are only reserved. leat_budget_try and
+ * _charge count as an allocation, leat_budget_release as freeing. Other owners call leat__budget_allocated
+ * with the bytes they allocated, negative for bytes they freed. */
 void leat__budget_allocated(leat_budget *b, int64_t bytes);
 uint64_t leat__budget_memory(leat_budget *b, uint64_t *peak);
-/* As leat_budget_release, for memory that a task takes over, which has it charged already. */
+/* Like leat_budget_release, for memory that a task takes over and has already charged. */
 void leat__budget_reuse(leat_budget *b, leat_budget_cat cat, uint64_t bytes);
 
 /* Moves charges between categories and releases bytes; the sum must not be positive. Does not

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opt-in: a fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL) inside process() ends that call and fails its
- * task instead of the process.
+ * Opt-in: a fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL) inside process() ends that call and fails its task,
+ * instead of ending the process.
  *
  * The handlers are process-wide, installed once and never removed. A fault outside a contained
  * call goes to the previously installed handler. Memory and locks that the op held are lost. A
@@ -40,8 +40,8 @@ static void on_fault(int sig, siginfo_t *info, void *machine)
     } else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
         old->sa_handler(sig);
     } else {
-        /* Restore the previous handler: returning runs the faulting instruction again, and a
-         * signal sent by a process is sent again. */
+        /* Restore the previous handler. Returning then runs the faulting instruction again; a signal that a
+         * process sent is raised again. */
         sigaction(sig, old, NULL);
         if (info->si_code <= 0) raise(sig);
     }

@@ -36,9 +36,9 @@ static const double fed = 0.02, starving = 0.05; /* share of the time the consum
 static const double busy_enough = 0.85, waiting_enough = 0.5;
 static const double worth_it = 0.03; /* minimum gain to keep a change */
 static const double clear = 0.1;     /* a gain above noise */
-static const double ramp_gain = 1.2; /* of the rate, by twice the reads in flight */
-static const double another = 1.3;   /* ratio of times that counts as changed conditions; */
-static const double another_io = 2;  /* storage times vary more */
+static const double ramp_gain = 1.2; /* least factor of the rate when reads in flight double */
+static const double another = 1.3;   /* ratio of times that counts as changed conditions */
+static const double another_io = 2;  /* the same for storage, whose times vary more */
 static const uint32_t calm_ticks = 4, judge_items = 16, judge_ticks = 8, doubt_ticks = 4, regret_ticks = 12,
                       known_ticks = 2, rate_ticks = 8;
 
@@ -69,8 +69,8 @@ static uint32_t limit_of(const leat_flow *f, const leat__stage *s)
     return s->decl.lane == LEAT_LANE_IO ? f->knobs[LEAT_KNOB_IO_DEPTH].value : UINT32_MAX;
 }
 
-/* A stage that answers asynchronously keeps no thread while it waits, so two threads can start
- * all its tasks. */
+/* A stage that completes asynchronously occupies no thread while it waits, so two threads can start all its
+ * tasks. */
 uint32_t leat__io_threads(const leat__stage *s)
 {
     return s->answers_later ? LEAT_MIN(s->limit, 2) : s->limit;
@@ -93,7 +93,7 @@ void leat__knobs_apply(leat_flow *f)
         s->limit = limit_of(f, s);
         LEAT_ASSERT(s->limit > 0);
         if (s->decl.lane != LEAT_LANE_IO || f->state != LEAT__FLOW_RUNNING || p->replay) continue;
-        /* Fewer threads than the depth needs is slower but correct. */
+        /* with fewer threads than the depth needs, the flow is slower but correct */
         int rc = leat__lane_start(&p->lanes[LEAT_LANE_IO], leat__io_threads(s), NULL);
         if (rc != 0)
             leat__pool_note(f, LEAT_LOG_WARN, "%s: only %u threads for I/O: %s", f->name,
@@ -105,7 +105,7 @@ void leat__knobs_apply(leat_flow *f)
 /* ---- Observing
  * ------------------------------------------------------------------------------ */
 
-/* The increase since *seen, which becomes `now`. Never negative. */
+/* Returns the increase since *seen, which becomes `now`. Never negative. */
 static double since(uint64_t *seen, uint64_t now)
 {
     int64_t more = (int64_t)(now - *seen);
@@ -171,8 +171,8 @@ static void observe(leat_flow *f, uint64_t now, look *l)
     s->at_ns = now;
 }
 
-/* A wait ends after its number of ticks, or once conditions have differed for two consecutive
- * ticks from those in which the change was useless. Very short steps are ignored as noise. */
+/* Ends waits before retries: after their number of ticks, or once conditions have differed for two
+ * consecutive ticks from those in which the change was useless. Very short steps are ignored as noise. */
 static void forget(leat_flow *f, const look *l)
 {
     static const double least_step_ns = 1e6;
@@ -222,7 +222,7 @@ static void wait_before_retry(leat__control_state *s, int what, uint32_t stage, 
     h->changed = 0;
 }
 
-/* Changes a knob; later ticks judge the gain. */
+/* Changes a knob on trial; later ticks judge the gain. */
 static void try_out(leat_flow *f, leat_flow_knob knob, uint32_t value, uint32_t stage, const look *l,
                     const char *reason, double share)
 {
@@ -249,7 +249,7 @@ static void try_out(leat_flow *f, leat_flow_knob knob, uint32_t value, uint32_t 
 
 /* The result of a change, compared with the rate before it. */
 typedef struct outcome {
-    double gain;   /* of the rate */
+    double gain;   /* gain of the rate */
     double noise;  /* its standard error */
     double little; /* the gain that latency predicts: in flight = rate x latency */
 } outcome;
@@ -282,7 +282,7 @@ static void take_back(leat_flow *f, leat_flow_knob knob, const char *reason, dou
                                                     * like a faster disk */
 }
 
-/* Judges a lower I/O depth: good when the rate did not drop. True while undecided. */
+/* Judges a lower I/O depth: kept if the rate did not drop. True while undecided. */
 static bool judge_narrow(leat_flow *f, const look *l, const outcome *o)
 {
     leat__control_state *s = &f->control;
@@ -298,7 +298,7 @@ static bool judge_narrow(leat_flow *f, const look *l, const outcome *o)
     return false;
 }
 
-/* Judges an increase: good when the rate rose. True while undecided. */
+/* Judges an increase: kept if the rate rose. True while undecided. */
 static bool judge_more(leat_flow *f, const look *l, const outcome *o, leat_flow_knob knob)
 {
     leat__control_state *s = &f->control;
@@ -336,7 +336,7 @@ static bool judge(leat_flow *f, const look *l)
     leat_flow_knob knob = (leat_flow_knob)(s->tried - 1);
     uint32_t stage = s->tried_stage;
     bool few = knob == LEAT_KNOB_PREFETCH || l->items[stage] < 4u * f->knobs[knob].value;
-    if (++s->judging == 1 && few) { /* mostly tasks started before the change */
+    if (++s->judging == 1 && few) { /* most of these tasks started before the change */
         s->rate[stage] = (leat__rate_mean){0};
         return true;
     }
@@ -357,7 +357,7 @@ static bool free_to_move(const leat_flow *f, leat_flow_knob knob)
     return !f->knobs[knob].pinned && f->control.wait[knob].ticks == 0;
 }
 
-/* The most expensive CPU stage. Its cost shows whether workers should still be idle. */
+/* Finds the most expensive CPU stage. Its cost shows whether workers should still be idle. */
 static uint32_t costly_stage(const leat_flow *f, const look *l)
 {
     uint32_t most = 0;
@@ -379,8 +379,8 @@ static void relax(leat_flow *f, const look *l)
         "the consumer does not wait; CPU workers busy", l->cpus / threads);
 }
 
-/* Adds CPU workers. If some were idled recently, that was a mistake: do not idle again for a
- * while, longer each time. */
+/* Adds CPU workers. If some were idled recently, that was a mistake, so none are idled for a while, longer
+ * each time. */
 static void add_workers(leat_flow *f, uint32_t stage, const look *l)
 {
     leat__control_state *s = &f->control;
@@ -421,7 +421,7 @@ static bool widen(leat_flow *f, const look *l)
         const leat__stage *s = &f->stages[i];
         bool cpu = s->decl.lane == LEAT_LANE_CPU, io = s->decl.lane == LEAT_LANE_IO;
         if (l->ready[i] < waiting_enough) continue;
-        if (s->decl.parallel > 0 || (!cpu && !io)) return true; /* has its own limit */
+        if (s->decl.parallel > 0 || (!cpu && !io)) return true; /* the stage has its own limit */
         if (cpu ? l->cpus < threads * busy_enough : l->busy[i] < depth * busy_enough) continue;
         if (cpu && threads < f->pool->active && free_to_move(f, LEAT_KNOB_THREADS)) add_workers(f, i, l);
         if (io) size_depth(f, i, l);
@@ -430,8 +430,8 @@ static bool widen(leat_flow *f, const look *l)
     return false;
 }
 
-/* Lowers settings to what the budget can hold, when the budget is the bottleneck. This costs nothing, and
- * the settings shown are then those in effect. */
+/* Lowers settings to what the budget can hold, when the budget is the bottleneck. This costs no speed, and
+ * the reported settings are then the ones in effect. */
 static void fit_budget(leat_flow *f, const look *l)
 {
     uint32_t depth = f->knobs[LEAT_KNOB_IO_DEPTH].value;
@@ -479,8 +479,7 @@ void leat__controller_step(leat_flow *f, uint64_t now)
     leat__control_state *s = &f->control;
     if (f->state != LEAT__FLOW_RUNNING || f->opts.fixed) return;
     if (now < s->at_ns + LEAT__CONTROLLER_NS / 2)
-        return; /* interval too short to judge; wait
-                 * for the next tick */
+        return; /* the interval is too short to judge: wait for the next tick */
     look l;
     observe(f, now, &l);
     forget(f, &l);

@@ -11,13 +11,13 @@
 
 #define LEAT__CONTROLLER_NS (250 * LEAT_NS_PER_MS)
 
-/* Starts the pool's controller thread unless it is running (or the pool is a replay). Locked. */
+/* Starts the pool's controller thread unless it is running or the pool is a replay. Locked. */
 int leat__controller_start(leat_pool *p, leat_error *err) LEAT_MUST_CHECK;
 
-/* One tick of one flow; makes at most one change. Locked. */
+/* Runs one tick of one flow; makes at most one change. Call it with the pool's lock held ("locked"). */
 void leat__controller_step(leat_flow *f, uint64_t now);
 
-/* Threads of the I/O lane that stage s needs. */
+/* Returns how many threads of the I/O lane stage s needs. */
 uint32_t leat__io_threads(const leat__stage *s);
 
 /* Applies the knobs' values. Locked. */

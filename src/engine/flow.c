@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The public calls of a flow: building, starting, pulling, cancelling, closing, reading. Owns the
- * flow; while it runs, the scheduler does the work.
+ * The public functions of a flow: building, starting, taking results, cancelling, closing, statistics. Owns
+ * the flow; while it runs, the scheduler does the work.
  *
- * Any thread may call, except that open, add, start and close are for the owner.
+ * Any thread may call them, but open, add, start and close are for the owner only.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,9 +21,9 @@
 #include "engine/sched.h"
 #include "engine/tuner.h"
 
-/* How long a consumer that itself holds all the memory waits before it gets an error. */
+/* How long a consumer that holds all the memory itself waits before it gets an error. */
 static const uint64_t loan_patience_ns = 10 * LEAT_NS_PER_S;
-/* On a busy machine workers need up to that long to see that bytes are free. */
+/* On a busy machine, workers need up to this long to notice free bytes. */
 static const uint64_t scan_ns = LEAT_NS_PER_S / 2;
 static const uint32_t drain_at_once = 1024;
 
@@ -179,7 +179,7 @@ static void first_knobs(leat_flow *f)
     const leat_flow_opts *o = &f->opts;
     uint32_t cpus = f->pool->lanes[LEAT_LANE_CPU].max, io = f->pool->lanes[LEAT_LANE_IO].max;
     knobs[LEAT_KNOB_THREADS] = (leat__knob){o->threads ? LEAT_MIN(o->threads, cpus) : cpus, o->threads > 0};
-    /* more than the lane has threads: for stages that answer later */
+    /* may exceed the lane's threads, for stages that complete asynchronously */
     uint32_t depth = o->io_depth_first ? o->io_depth_first : LEAT_MIN(LEAT__DEPTH_FIRST, io);
     if (o->io_depth_max) depth = LEAT_MIN(depth, o->io_depth_max);
     knobs[LEAT_KNOB_IO_DEPTH] = (leat__knob){o->io_depth ? o->io_depth : depth, o->io_depth > 0};
@@ -221,7 +221,7 @@ int leat_flow_start(leat_flow *f, leat_error *err)
     return leat__pool_attach(f->pool, f, err);
 }
 
-/* ---- Pulling --------------------------------------------------------------------------------- */
+/* ---- Taking results --------------------------------------------------------------------------------- */
 
 /* True when nothing runs and a task waits for bytes that the consumer or another user of the
  * budget holds. */
@@ -284,7 +284,7 @@ static int verdict_locked(leat_flow *f, bool *over, leat_error *err)
     return 0;
 }
 
-/* Waits for a change since `seen` until `until`; 0, or the reason why waiting is useless. */
+/* Waits until `until` for a change since `seen`; returns 0, or the reason why waiting is useless. */
 static int await_locked(leat_flow *f, uint32_t seen, uint64_t begin, uint64_t until, leat_error *err)
 {
     leat_pool *p = f->pool;
@@ -327,7 +327,7 @@ int leat_flow_next(leat_flow *f, leat_task **task, int64_t timeout_ms, leat_erro
         if (n) {
             *task = &n->pub;
             leat__flow_advance(f, leat__pool_now(p));
-            p->epoch++; /* an empty output queue lets the senior use the floor */
+            p->epoch++; /* with an empty output queue the senior may use the floor: retry refused requests */
         }
         if (over || n) break;
         rc = await_locked(f, seen, begin, until, err);
@@ -435,7 +435,7 @@ void leat_flow_close(leat_flow **flow)
     leat_flow *f = flow ? *flow : NULL;
     if (!f) return;
     *flow = NULL;
-    /* A forked child does not have the threads that hold the flow's tasks: leave it alone. */
+    /* In a forked child, the threads that hold the flow's tasks do not exist, so nothing can be freed. */
     if (forked(f)) return;
     leat_pool *p = f->pool;
     if (p) {

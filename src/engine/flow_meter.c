@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exports a flow's numbers as meters of the probe module (JSON, OpenMetrics). Owns one meter set
- * per running flow; updated when tasks settle, a few ns per lock hold. The scheduler uses its own
- * counters, so a flow also works without meters.
+ * Exports a flow's statistics as meters of the probe module (OpenMetrics). Owns one meter set per running
+ * flow, updated when tasks settle, which costs a few ns per lock hold. The scheduler uses its own counters,
+ * so a flow also works without meters.
  */
 #include "engine/flow_meter.h"
 
@@ -28,8 +28,8 @@ int leat__flow_meters_open(leat_flow *f, leat_error *err)
     leat__flow_meters *m = LEAT_NEW(ENGINE, leat__flow_meters);
     if (!m) return leat__fail_nomem(err, sizeof *m, "a flow's meters");
     f->meters = m;
-    LEAT_TRY(leat__meters_open(&m->set, f->name, err)); /* closing the flow also closes a
-                                                         * half-built set */
+    LEAT_TRY(leat__meters_open(&m->set, f->name,
+                               err)); /* on failure, closing the flow closes the half-built set */
     m->charged = leat__gauge_make(m->set, "charged_bytes", NULL, "bytes the flow holds");
     /* A stage whose name is not a valid label has no meters; writing to NULL does nothing. */
     for (uint32_t i = 0; i < f->stage_count; i++) {

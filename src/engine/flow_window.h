@@ -10,7 +10,7 @@
 #define LEAT__DEPTH_FIRST 4    /* initial reads in flight of a flow */
 #define LEAT__PREFETCH_FIRST 4 /* initial results prefetched */
 
-/* Twice the tasks that run at once, so that no thread waits. */
+/* Returns twice the number of tasks that run at once, so that no thread waits for work. */
 static inline uint32_t leat__flow_window(uint32_t threads, uint32_t io_depth)
 {
     return 2 + 2 * (threads + io_depth);

@@ -50,7 +50,8 @@ static void sleep_locked(leat__lane *l, leat_pool *p, const leat__worker *w)
     if (l->waking > 0) l->waking--;
 }
 
-/* Takes, runs, settles; settling and the next take share one lock hold. */
+/* Main loop of a worker: takes tasks, runs and settles them. Settling and the next take share one lock hold.
+ */
 static void work(void *arg)
 {
     leat__worker *w = arg;
@@ -59,7 +60,7 @@ static void work(void *arg)
     if (p->placement && w->lane == LEAT_LANE_CPU) leat__placement_enter(p->placement, w->place);
     leat__pool_lock(p);
     uint64_t now = leat__clock_ns();
-    bool news = false; /* there is a change that other threads have not been woken for */
+    bool news = false; /* something changed that other threads have not been woken for */
     while (!p->stopping) {
         if (leat__sched_take(p, w, now) == 0) {
             if (news || p->dead.head || p->stirred) {
@@ -76,14 +77,14 @@ static void work(void *arg)
         leat__sched_run(w);
         uint64_t ended = leat__clock_ns();
         leat__pool_lock(p);
-        now = leat__clock_ns(); /* read under the lock, so it is never before the other workers' */
+        now = leat__clock_ns(); /* read under the lock, so that it is never before another worker's time */
         leat__sched_settle(p, w, ended, now);
         news = true;
     }
     leat__pool_unlock(p);
 }
 
-/* Fewer threads than requested is slower; no thread is an error. */
+/* Starts threads. Fewer than requested only make the lane slower; none at all is an error. */
 int leat__lane_start(leat__lane *l, uint32_t count, leat_error *err)
 {
     LEAT_ASSERT(l->started <= l->max);

@@ -4,9 +4,9 @@
  * each by itself; the masks of the host's threads are not changed. Reads the nodes once, when a
  * pool is opened.
  *
- * Memory: a bound worker allocates pages on its own node (MPOL_LOCAL), even if the process was
- * started with another policy, which was meant for unbound threads. So the pages of a worker's
- * scratch are local: it touches them first.
+ * Memory: a bound worker allocates pages on its own node (MPOL_LOCAL), even if the process was started with
+ * another policy, which was meant for unbound threads. So the pages of a worker's scratch are local, because
+ * the worker touches them first.
  */
 #include "engine/placement.h"
 
@@ -28,7 +28,7 @@ void leat__placement_spread(const leat__numa_node *nodes, uint32_t count, uint32
     for (uint32_t i = 0; i < count; i++) cpus[i] = leat__cpuset_count(&nodes[i].cpus);
     for (uint32_t w = 0; w < workers; w++) {
         uint32_t best = 0;
-        /* The node that would have the smallest share of its CPUs taken: (given + 1) / cpus. */
+        /* choose the node with the smallest share of its CPUs taken afterwards: (given + 1) / cpus */
         for (uint32_t i = 1; i < count; i++)
             if ((uint64_t)(given[i] + 1) * cpus[best] < (uint64_t)(given[best] + 1) * cpus[i]) best = i;
         given[best]++;
@@ -74,6 +74,6 @@ void leat__placement_enter(const leat__placement *p, uint32_t node)
     if (!leat__thread_set_cpus(cpus->words, sizeof cpus->words)) return;
     if (p->nodes[node].memory_allowed) {
         long rc = syscall(SYS_set_mempolicy, MPOL_LOCAL, NULL, 0);
-        (void)rc; /* a kernel without memory policies needs none */
+        (void)rc; /* a kernel without memory policies does not need one */
     }
 }

@@ -14,17 +14,17 @@ typedef struct leat__placement {
     leat__numa_node nodes[];
 } leat__placement;
 
-/* The node (index into `nodes`) of each of `workers` workers, in proportion to the nodes' CPUs.
- * The first few workers, the only active ones under a CPU cap, are spread too. A pure function. */
+/* Chooses the node (index into `nodes`) of each worker, in proportion to the nodes' CPUs. The first few
+ * workers are spread too, because only they are active under a CPU limit. A pure function. */
 void leat__placement_spread(const leat__numa_node *nodes, uint32_t count, uint32_t workers,
                             uint32_t *node_of);
 
-/* *p is NULL when there is nothing to place: one node, nodes unknown, or turned off. */
+/* Opens a placement. *p stays NULL when there is nothing to place: one node, nodes unknown, or turned off. */
 int leat__placement_open(leat__placement **p, leat_error *err) LEAT_MUST_CHECK;
 void leat__placement_close(leat__placement **p);
 
-/* Binds the calling thread, one of leat's own, to this node and prefers its memory. Never fails:
- * a thread that cannot be bound runs as before. */
+/* Binds the calling thread, which must be leat's own, to this node and its memory. Never fails: a thread that
+ * cannot be bound runs as before. */
 void leat__placement_enter(const leat__placement *p, uint32_t node);
 
 #endif

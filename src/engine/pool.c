@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pool: the lock around the scheduler, the lanes, and the one pool that all flows of a
- * process share. This is the only file that unlocks. Unlocking also wakes workers that have work,
- * tells other pools about released bytes, and frees dead tasks.
+ * The pool: the lock around the scheduler, the lanes, and the one pool that all flows of a process share.
+ * This is the only file that unlocks the pool. Unlocking also wakes workers that have work, notifies other
+ * pools of released bytes, and frees dead tasks.
  *
  * Lock order: the shared pool's, a budget's listeners, a flow's lending, a pool's, a budget's.
  */
@@ -74,8 +74,8 @@ static void wake_locked(leat_pool *p)
     }
 }
 
-/* Budgets on which other pools may wait for bytes that this one released; each with a
- * reference. */
+/* Collects the budgets on which other pools may wait for bytes that this one released; takes a reference to
+ * each. */
 static uint32_t take_news_locked(leat_pool *p, leat_budget **news, uint32_t max)
 {
     uint32_t count = 0;
@@ -216,7 +216,7 @@ static void destroy(leat_pool *p)
     leat__free(p);
 }
 
-/* The kernel places the threads of lanes that mostly wait (I/O, GPU, Python). */
+/* Assigns CPU workers to NUMA nodes. Threads of other lanes mostly wait, so the kernel places them. */
 static int place_workers(leat_pool *p, leat_error *err)
 {
     const leat__lane *cpu = &p->lanes[LEAT_LANE_CPU];
@@ -256,9 +256,8 @@ int leat__pool_make(leat_pool **pool, const leat_pool_opts *opts, bool threads, 
     if (threads) {
         LEAT_GO(rc, out, place_workers(p, err));
         LEAT_GO(rc, out, leat__lane_start(&p->lanes[LEAT_LANE_CPU], p->active, err));
-        leat__pool_lock(p);                          /* its workers already read it */
-        p->active = p->lanes[LEAT_LANE_CPU].started; /* fewer when no more threads could be
-                                                      * started */
+        leat__pool_lock(p);                          /* workers already read `active` */
+        p->active = p->lanes[LEAT_LANE_CPU].started; /* may be fewer than requested */
         leat__pool_unlock(p);
     }
     *pool = p;
@@ -371,7 +370,7 @@ int leat__pool_attach(leat_pool *p, leat_flow *f, leat_error *err)
         f->vtime = p->vclock;
         f->state = LEAT__FLOW_RUNNING;
         f->started_ns = leat__pool_now(p);
-        /* What was observed of the previous flow counts as observed just now. */
+        /* Observations of the previous flow count as made just now. */
         f->control.at_ns = f->started_ns - f->control.at_ns;
         if (f->started_ns - f->control.at_ns >= LEAT__CONTROLLER_NS) leat__controller_step(f, f->started_ns);
     }

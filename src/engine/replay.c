@@ -105,7 +105,7 @@ static void finish(leat_pool *p, leat__worker *w)
     leat__pool_unlock(p);
 }
 
-/* Without time: a random worker does the next thing it can do. */
+/* Without time: a random worker makes its next possible move. */
 static bool step_random(leat_pool *p)
 {
     leat__replay *r = p->replay;
@@ -144,8 +144,8 @@ static void tick(leat_pool *p)
     leat__pool_unlock(p);
 }
 
-/* Virtual time: every idle worker takes a task if it can, then the earliest one finishes. Stops
- * at `until`. */
+/* Virtual time: every idle worker takes a task if it can, then the task that ends first is finished. Stops at
+ * `until`. */
 static bool step_timed(leat_pool *p, uint64_t until)
 {
     leat__replay *r = p->replay;
@@ -168,7 +168,7 @@ static bool step_timed(leat_pool *p, uint64_t until)
     return true;
 }
 
-/* If all wait for a source that said "later", advances the clock. */
+/* Advances the clock if everything waits for a source that returned LEAT_FLOW_LATER. */
 static bool pass_time(leat_pool *p)
 {
     uint64_t at = UINT64_MAX;

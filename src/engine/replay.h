@@ -15,7 +15,7 @@
 
 typedef struct leat__replay leat__replay;
 
-/* Duration in ns of process() of this stage for this task, at this time. */
+/* Returns the duration in ns of process() of this stage for this task, at this time. */
 typedef uint64_t (*leat__replay_cost)(void *cookie, const char *stage, const leat_task *task,
                                       uint64_t now_ns);
 
@@ -23,8 +23,8 @@ typedef uint64_t (*leat__replay_cost)(void *cookie, const char *stage, const lea
 int leat__replay_open(leat_pool **pool, const leat_pool_opts *opts, uint64_t seed, leat__replay_cost cost,
                       void *cookie, leat_error *err) LEAT_MUST_CHECK;
 
-/* An actor outside the pool, such as a disk. It is called with a random number, at random times
- * and when no worker can move; false = it has nothing to do. Only without time. */
+/* An actor outside the pool, such as a disk. It is called with a random number, at random times and when no
+ * worker can move; it returns false when it has nothing to do. Not with virtual time. */
 typedef bool (*leat__replay_outside)(void *cookie, uint32_t draw);
 void leat__replay_outside_set(leat_pool *p, leat__replay_outside outside, void *cookie);
 

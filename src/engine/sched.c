@@ -2,11 +2,10 @@
  *
  * The scheduler: decides which task a free worker takes, and handles finished tasks.
  *
- * A worker takes from the flow with the least work so far, there from the most downstream stage
- * with a task that fits (batch mode: the most upstream). Once a task was refused bytes or CPUs,
- * stages further upstream get none: results leave before new work enters. A refused task that is
- * the flow's senior (the first in serial order) may use the flow's floor.
- * docs/internals/engine.md shows why that is always enough.
+ * A worker takes tasks of the flow with the least work so far, from its most downstream stage with a task
+ * that fits (batch mode: the most upstream). Once a task was refused bytes or CPUs, stages further upstream
+ * get none, so that results leave before new work enters. A refused task that is the flow's senior (the first
+ * in serial order) may use the flow's floor. docs/internals/engine.md shows why that is always enough.
  *
  * Called with the pool's lock held, except leat__sched_run.
  */
@@ -19,7 +18,7 @@
 #include "base/str.h"
 #include "engine/flow_meter.h"
 
-static const uint64_t take_target_ns = 20000; /* amount of work to take per lock hold */
+static const uint64_t take_target_ns = 20000; /* work to take per lock hold */
 static const double idle_credit_ns = 50e6;
 
 static uint64_t active_milli(const leat_pool *p)
@@ -38,7 +37,8 @@ static bool source_may_run(const leat_flow *f, uint64_t now)
            leat__segment_room(&f->segments[0]) > 0;
 }
 
-/* An expand parent that is not first in order may run only a little ahead. */
+/* True when an expand parent may make more children: the first in order once its last ones were passed on,
+ * others up to LEAT__KIDS_AHEAD. */
 static bool may_make_kids(const leat_flow *f, const leat__stage *s, const leat__node *n)
 {
     const leat__segment *seg = &f->segments[s->segment];
@@ -46,7 +46,7 @@ static bool may_make_kids(const leat_flow *f, const leat__stage *s, const leat__
     return n->kids.count + s->decl.count <= LEAT__KIDS_AHEAD;
 }
 
-/* The task that stage s would run next, or NULL; always NULL for the source. */
+/* Returns the task that stage s would run next, or NULL; always NULL for the source. */
 static leat__node *candidate(const leat_flow *f, const leat__stage *s)
 {
     if (is_ordered(s)) {
@@ -66,7 +66,7 @@ static bool stage_has_task(const leat_flow *f, const leat__stage *s, uint64_t no
     return s->decl.kind == LEAT_STAGE_SOURCE ? source_may_run(f, now) : candidate(f, s) != NULL;
 }
 
-/* The first task in serial order (most downstream segment, lowest number), if it is ready; sets
+/* Returns the first task in serial order (most downstream segment, lowest number) if it is ready; sets
  * *source when that is the next task from the source. */
 static leat__node *senior_of(const leat_flow *f, bool *source)
 {
@@ -229,8 +229,8 @@ static granted grant(leat_flow *f, leat__stage *s, leat__node **n, uint64_t *nee
         f->reclaim = LEAT_MAX(*need, UINT64_C(1));
         return REFUSED;
     }
-    /* Nothing of this flow runs, the consumer holds nothing, no one else holds bytes that could
-     * be released, and all its tasks wait for this one: no more bytes will come. */
+    /* Nothing of this flow runs, the consumer holds nothing, no other user holds bytes that could be
+     * released, and all its tasks wait for this one. So no bytes will ever become free. */
     bool hopeless = f->running == 0 && f->reaping == 0 && f->loans == 0 &&
                     leat__budget_hopeless(f->budget, atomic_load(&f->charged), *need);
     return hopeless ? TOO_LARGE : REFUSED;
@@ -258,7 +258,7 @@ static void start(leat_flow *f, leat__stage *s, leat__node *n, uint64_t need, ui
     f->running++;
 }
 
-/* How many tasks to take per lock hold: several short ones, but leave some for other workers. */
+/* Returns how many tasks to take per lock hold: several short ones, but some are left for other workers. */
 static uint32_t worth_taking(const leat_pool *p, const leat__stage *s)
 {
     if (s->decl.lane != LEAT_LANE_CPU || s->items < 8 || s->answers_later) return 1;
@@ -356,14 +356,14 @@ static uint32_t take_from(leat_pool *p, leat_flow *f, leat__worker *w, uint64_t 
     return 0;
 }
 
-/* Waiting and ready times are differences of these times: one in the past would make them negative. */
+/* Waiting and ready times are differences of these times, so a time in the past would make them negative. */
 static void advance_clock(leat_pool *p, uint64_t now)
 {
     LEAT_ASSERT(now >= p->now_ns);
     p->now_ns = now;
 }
 
-/* What must hold between two transitions. */
+/* Checks the invariants between two transitions. */
 static void check_flow(const leat_flow *f)
 {
     if (!LEAT_CHECKED) return;
@@ -407,7 +407,7 @@ uint32_t leat__sched_take(leat_pool *p, leat__worker *w, uint64_t now)
     w->count = 0;
     w->flow = NULL;
     if (w->lane == LEAT_LANE_CPU && w->index >= p->active) return 0;
-    /* Least served flow first; flows without work are skipped. There are few flows. */
+    /* least served flow first, without those that have no work; a linear scan, as there are few flows */
     p->scan++;
     for (;;) {
         leat_flow *best = NULL;
@@ -621,7 +621,7 @@ static void settle_source(leat_flow *f, leat__node *n, uint64_t now)
         return;
     }
     f->source_later_ns = 0;
-    if (n->rc < 0) { /* asking it again might never end */
+    if (n->rc < 0) { /* calling it again might never end */
         n->fatal = true;
         f->source_ended = true;
         f->segments[0].closed = true;
@@ -672,7 +672,7 @@ static void settle_one(leat_flow *f, leat__stage *s, leat__node *n, int64_t delt
     }
     bool gone_wrong_last =
         n->rc < 0 && s->decl.kind == LEAT_STAGE_SINK && f->opts.on_error == LEAT_FLOW_GIVE_BACK;
-    if (gone_wrong_last) n->dropped = true; /* the sink has already seen it */
+    if (gone_wrong_last) n->dropped = true; /* the sink has already processed it */
     leat__node_forward(f, n, n->stage + 1u, now);
 }
 
@@ -686,7 +686,7 @@ static void finish(leat_flow *f, const int64_t delta[LEAT_BUDGET_CATS], uint64_t
     }
     if (any) {
         atomic_fetch_sub(&f->charged, (uint64_t)-sum);
-        /* This pool scans again by itself; others on the same budget must be told. */
+        /* This pool scans again by itself; other pools with the same budget must be notified. */
         if (leat__budget_apply(f->budget, delta)) f->tell_others = true;
     }
     f->reclaimed = false;
@@ -765,7 +765,7 @@ static uint64_t sat_mul(uint64_t a, uint64_t b)
     return leat__mul_u64(a, b, &product) ? product : UINT64_MAX;
 }
 
-/* The most bytes a task may bring to each stage, from the outputs of the stages before it. Failed
+/* Computes the most bytes a task may bring to each stage, from the outputs of the stages before it. Failed
  * tasks that are returned to the consumer still hold their bytes. */
 void leat__sched_bounds(leat_flow *f)
 {
@@ -785,7 +785,7 @@ void leat__sched_bounds(leat_flow *f)
     f->out_bound = keeps_failed ? most : held;
 }
 
-/* The bytes the flow needs to run one task at a time: the largest step, plus the bytes held in
+/* Computes the bytes the flow needs to run one task at a time: the largest step, plus the bytes held in
  * groups, in half-expanded parents and by the consumer, plus one worker per stage. */
 uint64_t leat__sched_floor(const leat_flow *f)
 {

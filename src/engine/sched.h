@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The scheduler's state and its transitions. A state machine: every function below is called with
- * the pool's lock held (or by the one thread of deterministic mode), gets the time as an
- * argument, starts no thread and never waits. Threads (pool.c) and the replay (replay.c) call the
- * same functions.
+ * The scheduler's state and its transitions. It is a state machine: every function below is called with the
+ * pool's lock held (or by the one thread of deterministic mode), gets the time as an argument, starts no
+ * thread and never waits. Threads (pool.c) and the replay (replay.c) call the same functions.
  *
  *   stages   source  map  map | gather  map | …      a gather begins a segment, an expand ends
  *   segments [0              ] [1          ]          one: inside a segment one task stays one
@@ -24,13 +23,13 @@
 #include "engine/placement.h"
 
 enum {
-    LEAT__STAGES_MAX = 30, /* a flow's segments must fit the bits of `dirty` */
+    LEAT__STAGES_MAX = 30, /* limited by the bits of leat_flow.dirty, one per segment */
     LEAT__TAKE_MAX = 32,   /* tasks a worker takes per lock hold */
     LEAT__LANE_MAX = 256,  /* threads per lane, and tasks in flight per I/O stage */
     LEAT__GPUS_MAX = 32,
-    LEAT__KIDS_AHEAD = 64,  /* children that a parent which is not first may make ahead */
+    LEAT__KIDS_AHEAD = 64,  /* children that a parent may make before it is first in order */
     LEAT__SPARE_MAX = 4096, /* nodes a flow keeps for reuse */
-    LEAT__LATER_MS = 10     /* before a source that has nothing yet is asked again */
+    LEAT__LATER_MS = 10     /* time before a source that returned LEAT_FLOW_LATER is called again */
 };
 
 typedef enum leat__node_state {
@@ -49,31 +48,31 @@ typedef struct leat__list {
 } leat__list;
 
 struct leat__node {
-    leat_task pub; /* first: a leat_task * is a leat__node * */
+    leat_task pub; /* first member: a leat_task * is cast to a leat__node * */
     leat_flow *flow;
     leat__node *next, *prev; /* in one list at a time */
     uint64_t held;           /* bytes charged between stages */
     uint64_t grant;          /* bytes charged on top while it runs */
-    uint64_t since_ns;       /* ready or started since */
-    leat_error *why;         /* owned; pub.error shows it */
-    leat__node **members;    /* owned; pub.members shows it */
-    leat__list kids;         /* expand: made, not yet numbered */
-    leat__list fresh;        /* of the running process() call; private to its worker */
+    uint64_t since_ns;       /* time it became ready or started */
+    leat_error *why;         /* owned; pub.error points to it */
+    leat__node **members;    /* owned; pub.members points to it */
+    leat__list kids;         /* expand: children not yet numbered */
+    leat__list fresh;        /* children of the running process() call; private to its worker */
     uint64_t fresh_bytes;
-    int32_t rc; /* of the call that just returned */
+    int32_t rc; /* result of the last process() call */
     uint16_t stage, segment;
     uint8_t state;
     uint8_t cat; /* the category `held` is charged to */
     bool dropped;
     bool fatal;   /* failed with an error that no policy skips */
     bool async;   /* process() returned LEAT_FLOW_PENDING */
-    bool pending; /* and its worker has released it */
+    bool pending; /* async, and its worker has left it */
     bool early;   /* leat_task_done was called before process() returned */
 };
 
 typedef enum leat__ctx_state {
     LEAT__CTX_NONE,
-    LEAT__CTX_GRANTED, /* resources are taken, setup() has not run */
+    LEAT__CTX_GRANTED, /* resources are granted, setup() has not run */
     LEAT__CTX_READY
 } leat__ctx_state;
 
@@ -93,14 +92,14 @@ typedef struct leat__stage {
     leat_stage decl; /* decl.name points to `name` */
     char name[32];
     uint32_t segment;
-    uint32_t limit; /* tasks at once; UINT32_MAX = none */
+    uint32_t limit; /* most tasks at once; UINT32_MAX = no limit */
     uint32_t cpu_milli;
     uint64_t in_bound;         /* most bytes a task may bring here */
     uint64_t scratch, out;     /* declared, or measured if larger */
     leat__list ready;          /* not used by ordered stages and the source */
     uint64_t turn;             /* ordered: the number that may run next */
-    uint32_t running;          /* tasks */
-    uint32_t workers, pending; /* counted against `limit`: workers inside, tasks pending */
+    uint32_t running;          /* tasks running */
+    uint32_t workers, pending; /* both count against `limit`: workers in process(), and pending tasks */
     bool answers_later;
     bool starved;           /* its next task was refused bytes … */
     uint64_t starved_epoch; /* … at this value of the pool's epoch */
@@ -110,7 +109,7 @@ typedef struct leat__stage {
     /* totals */
     uint64_t items, failed, dropped, bytes, bytes_max, busy_ns, wait_ns;
     uint64_t ready_since_ns, ready_ns; /* time with a non-empty queue */
-    leat__task_counts told;            /* the part of these totals that the meters have already */
+    leat__task_counts told;            /* the part of these totals that is already in the meters */
 } leat__stage;
 
 typedef enum leat__end { LEAT__END_EXIT, LEAT__END_SINK, LEAT__END_GATHER, LEAT__END_EXPAND } leat__end;
@@ -121,8 +120,8 @@ typedef struct leat__segment {
     leat__node **ring;
     uint64_t mask;
     uint64_t base;      /* lowest number whose slot may be taken */
-    uint64_t low;       /* lowest number that has not passed the end in order */
-    uint64_t next;      /* number of the next to enter */
+    uint64_t low;       /* lowest number that has not left the segment in order */
+    uint64_t next;      /* number of the next task to enter */
     uint32_t inside;    /* entered, not yet retired */
     uint32_t window;    /* maximum of `inside` */
     uint64_t filled;    /* how often the window became full */
@@ -156,7 +155,7 @@ typedef struct leat__rate_mean {
     uint32_t ticks;
 } leat__rate_mean;
 
-/* Why an action is not retried for a while, and the conditions at that time. */
+/* How long an action is not retried, and the conditions when it was useless. */
 typedef struct leat__retry_wait {
     uint32_t ticks;  /* ticks left */
     uint32_t futile; /* consecutive useless attempts */
@@ -165,7 +164,7 @@ typedef struct leat__retry_wait {
     double cost_ns, step_ns;
 } leat__retry_wait;
 
-/* The counters at the controller's last tick, to compute differences, and its memory. */
+/* The controller's memory: the counters at its last tick, to compute differences, and the change on trial. */
 typedef struct leat__control_state {
     uint64_t at_ns, results, consumer_wait_ns, blocked_ns, filled;
     uint64_t items[LEAT__STAGES_MAX], busy_ns[LEAT__STAGES_MAX], ready_ns[LEAT__STAGES_MAX];
@@ -179,13 +178,12 @@ typedef struct leat__control_state {
     uint32_t judging;                    /* ticks since the change */
     uint64_t judged_items;
     bool ramped;      /* the slow start of the I/O depth is over */
-    double ramp_rate; /* items/s of the last tick of it */
-    bool elastic;     /* the last increase made no read slower: the next may be larger */
-    bool narrow;      /* more reads in flight only increased latency: fewer may be enough */
+    double ramp_rate; /* items/s in the last tick of the slow start */
+    bool elastic;     /* the last increase made no read slower, so the next may be larger */
+    bool narrow;      /* more reads in flight only increased latency, so fewer may be enough */
     leat__retry_wait wait[LEAT__ACTIONS];
     uint32_t calm;   /* consecutive ticks in which the consumer did not wait */
-    uint32_t rested; /* ticks left in which needing workers again means idling them was a
-                      * mistake */
+    uint32_t rested; /* ticks left in which a need for workers means that idling them was a mistake */
 } leat__control_state;
 
 struct leat_flow {
@@ -203,26 +201,25 @@ struct leat_flow {
     uint64_t dirty; /* segments to advance, one bit each */
 
     leat__flow_state state;
-    atomic_bool stop; /* no process() starts any more */
-    leat_error error; /* of a failed flow */
+    atomic_bool stop; /* no further process() starts */
+    leat_error error; /* why the flow failed */
     uint32_t running; /* tasks running or pending */
     uint32_t reaping; /* nodes being freed */
     uint32_t busy[LEAT_LANES];
     bool source_ended;
-    uint64_t source_later_ns; /* do not ask the source before this time */
+    uint64_t source_later_ns; /* do not call the source before this time */
     uint64_t floor;
     uint64_t out_bound; /* most bytes that one result holds */
-    uint64_t reclaim;   /* bytes refused to its senior, to be requested from the budget's
-                         * keepers … */
-    bool reclaimed;     /* … done since the last change */
+    uint64_t reclaim;   /* bytes refused to its senior, to be requested from the budget's keepers */
+    bool reclaimed;     /* the keepers were asked since the last change */
     uint64_t moved_ns;  /* time a task was last started */
     atomic_uint_fast64_t charged;
-    uint64_t scan; /* the pool's scan in which it was last visited */
-    double vtime;  /* ns of work done for it: the flow with the least goes first */
+    uint64_t scan; /* number of the pool's scan that last visited it */
+    double vtime;  /* ns of work done for it; the flow with the least goes first */
     leat__knob knobs[3];
     leat__list out;
     leat__list spare;    /* nodes for reuse */
-    leat__bell *changed; /* wakes the consumer: the flow's own, or one that outlives it */
+    leat__bell *changed; /* wakes the consumer; the flow's own bell, or one that outlives it */
     leat__bell own_bell;
     uint32_t waiters;
     uint64_t wait_since_ns; /* start of the first wait */
@@ -243,7 +240,7 @@ struct leat_flow {
     uint64_t results, failed, dropped, overruns, consumer_wait_ns, decisions;
     uint64_t blocked_since_ns, blocked_ns;
     leat__control_state control;
-    leat_tuner *tuner; /* the caller's, or NULL */
+    leat_tuner *tuner; /* owned by the caller, or NULL */
     leat__flow_meters *meters;
 };
 
@@ -270,8 +267,7 @@ typedef struct leat__lane {
     uint32_t started; /* threads running */
     uint32_t idle, waking;
     leat__cond wake;
-    leat__cond parked; /* CPU workers beyond the active ones; separate so that they take no
-                        * wake-ups */
+    leat__cond parked; /* for CPU workers that are not active; separate, so that they take no wake-ups */
 } leat__lane;
 
 struct leat_pool {
@@ -307,15 +303,15 @@ struct leat_pool {
 
 /* sched.c */
 uint32_t leat__sched_take(leat_pool *p, leat__worker *w, uint64_t now);
-/* `ended`: when the tasks were done; `now`: the time under the lock. */
+/* Settles the tasks of a worker. `ended`: when they were done; `now`: the time under the lock. */
 void leat__sched_settle(leat_pool *p, leat__worker *w, uint64_t ended, uint64_t now);
 void leat__sched_settle_pending(leat__node *n, uint64_t now);
 bool leat__sched_has_work(leat_pool *p, leat_lane lane, uint64_t now);
-/* True when a stage of the lane needs bytes or a GPU for each worker, and not every thread has them:
- * one that is woken may be unable to run the stage. */
+/* True when a stage of the lane needs bytes or a GPU per worker that not every thread has. A woken thread may
+ * then be unable to run the stage. */
 bool leat__sched_scarce(const leat_pool *p, leat_lane lane);
 uint64_t leat__sched_next_timer(leat_pool *p, leat_lane lane); /* UINT64_MAX = none */
-void leat__sched_run(leat__worker *w);                         /* the only one called WITHOUT the lock */
+void leat__sched_run(leat__worker *w);                         /* the only function called WITHOUT the lock */
 uint64_t leat__sched_floor(const leat_flow *f);
 void leat__sched_bounds(leat_flow *f);
 void leat__sched_ctx_drop(leat_flow *f, leat__stage *s, leat__ctx *ctx);
@@ -325,10 +321,11 @@ int leat__segments_build(leat_flow *f, uint32_t parallel, leat_error *err) LEAT_
 void leat__segments_window(leat_flow *f);
 uint32_t leat__segment_room(const leat__segment *seg); /* number of tasks that may enter now */
 void leat__segment_enter(leat_flow *f, uint32_t index, leat__node *n, uint64_t now);
-void leat__segment_leave(leat_flow *f, leat__node *n); /* after the exit: frees the slot */
+void leat__segment_leave(leat_flow *f, leat__node *n); /* after it left in order: frees its slot */
 void leat__node_forward(leat_flow *f, leat__node *n, uint32_t stage, uint64_t now);
 void leat__flow_advance(leat_flow *f, uint64_t now);
-void leat__flow_at_least(leat_flow *f, leat_flow_knob knob, uint32_t value); /* unless it is pinned */
+void leat__flow_at_least(leat_flow *f, leat_flow_knob knob,
+                         uint32_t value); /* raises a knob to `value`, unless it is pinned */
 void leat__flow_fail(leat_flow *f, const leat__node *n, int code, const char *message);
 leat__node *leat__segment_at(const leat__segment *seg, uint64_t seq);
 /* For a stopped flow: frees up to `most` of the remaining nodes; true when more remain. */
@@ -341,7 +338,7 @@ void leat__node_bury(leat_flow *f, leat__node *n); /* moves it to the pool's dea
 void leat__node_fail(leat_flow *f, leat__node *n, int rc, const leat_error *err);
 void leat__node_spare(leat_flow *f, leat__node *n);
 void leat__flow_unref(leat_flow *f);
-/* Processes `dead`: release() and the bytes without the lock; the nodes with it. */
+/* Free dead nodes: release() and the bytes without the lock, then the nodes with it. */
 void leat__nodes_release(leat__list *dead);
 void leat__nodes_recycle(leat_pool *p, leat__list *dead);
 /* After process(), without the lock: charges bytes held beyond the grant, or fails the task. */
@@ -353,7 +350,7 @@ void leat__list_remove(leat__list *l, leat__node *n);
 
 /* pool.c */
 void leat__pool_lock(leat_pool *p);
-/* Wakes workers that have work, unlocks, frees the dead. */
+/* Wakes workers that have work, unlocks, and frees dead tasks. */
 void leat__pool_unlock(leat_pool *p);
 uint64_t leat__pool_now(leat_pool *p);
 /* Queues a line for the flow's log. The callback is user code, so it never runs under the lock.
@@ -368,8 +365,7 @@ void leat__pool_ref(leat_pool *p);
 int leat__lane_open(leat__lane *l, leat_pool *p, leat_lane kind, uint32_t max,
                     leat_error *err) LEAT_MUST_CHECK;
 int leat__lane_start(leat__lane *l, uint32_t count, leat_error *err) LEAT_MUST_CHECK;
-void leat__lane_join(leat__lane *l); /* for all lanes before any is closed: threads read all
-                                      * lanes */
+void leat__lane_join(leat__lane *l); /* join all lanes before closing any, because threads read all lanes */
 void leat__lane_close(leat__lane *l);
 
 /* contain.c: runs process() with faults caught. Returns its result, or LEAT_EINTERNAL with the

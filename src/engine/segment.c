@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Order. A segment is a part of the flow in which one task stays one task. It numbers the tasks
- * that enter, keeps them in a ring by number, and passes them on in order: to the consumer, into
- * a group, or (children) into the next segment.
+ * Keeps tasks in order. A segment is a part of the flow in which one task stays one task. It numbers the
+ * tasks that enter, keeps them in a ring indexed by number, and passes them on in order: to the consumer,
+ * into a group, or (children) into the next segment.
  *
  * Part of the scheduler: called with the pool's lock held. Changes only mark segments dirty;
  * leat__flow_advance processes them. So a slot freed downstream can move several tasks upstream
@@ -17,7 +17,7 @@
 #include "engine/flow_window.h"
 #include "engine/sched.h"
 
-/* What must hold of a segment between two transitions. */
+/* Checks the invariants of a segment between two transitions. */
 static void check_segment(const leat__segment *seg)
 {
     LEAT_ASSERT(seg->base <= seg->next && seg->low <= seg->next);
@@ -87,7 +87,7 @@ static void retire(leat_flow *f, leat__segment *seg, leat__node *n)
     check_segment(seg);
     uint32_t index = index_of(f, seg);
     mark(f, index);
-    if (index > 0) mark(f, index - 1); /* it may wait for room here */
+    if (index > 0) mark(f, index - 1); /* the segment before may wait for room here */
 }
 
 void leat__segment_leave(leat_flow *f, leat__node *n)
@@ -197,7 +197,7 @@ static bool form_group(leat_flow *f, leat__segment *seg, uint64_t now)
             leat__flow_fail(f, NULL, LEAT_ENOMEM, "out of memory for a group of tasks");
             return false;
         }
-        seg->group_count = 0; /* before its members leave */
+        seg->group_count = 0; /* set before its members leave */
         for (uint32_t i = 0; i < count; i++) {
             members[i] = seg->group[i];
             retire(f, seg, members[i]);
@@ -241,7 +241,7 @@ static bool pass_expand(leat_flow *f, leat__segment *seg, leat__node *n, uint64_
     while (n->kids.head && leat__segment_room(&f->segments[after]) > 0)
         leat__segment_enter(f, after, leat__list_pop(&n->kids), now);
     if (n->kids.head || n->state != LEAT__NODE_ARRIVED) return false;
-    if (failed(n) && !vanishes(f, n)) { /* continues in place of the next child */
+    if (failed(n) && !vanishes(f, n)) { /* the parent itself takes the place of the next child */
         if (leat__segment_room(&f->segments[after]) == 0) return false;
         retire(f, seg, n);
         leat__segment_enter(f, after, n, now);
@@ -336,8 +336,8 @@ static void split(leat_flow *f)
     LEAT_ASSERT(count > 0 && count <= 64);
 }
 
-/* How many tasks a segment may hold. The last one: as many as may be prefetched for the consumer.
- * The others: enough to keep every thread busy and, before a gather, to fill groups. */
+/* Returns how many tasks a segment may hold. The last one: as many as may be prefetched for the consumer. The
+ * others: enough to keep every thread busy and, before a gather, to fill groups. */
 static uint32_t window_of(const leat_flow *f, uint32_t index, uint32_t parallel)
 {
     const leat__segment *seg = &f->segments[index];

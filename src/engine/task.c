@@ -3,7 +3,7 @@
  * Tasks: creating, failing, emitting, lending and freeing them. Owns the nodes (each flow keeps
  * used ones for reuse). Only this file calls a task's release.
  *
- * Workers enter through the scheduler, any thread through leat_task_release and _done.
+ * Workers call it through the scheduler, any thread through leat_task_release and _done.
  */
 #include "base/check.h"
 #include "base/mem.h"
@@ -77,7 +77,7 @@ void leat__node_fail(leat_flow *f, leat__node *n, int rc, const leat_error *err)
     n->pub.error = n->why;
 }
 
-/* Most finished nodes have nothing to free, so they are reused without leaving the lock. */
+/* Frees a finished node. Most have nothing to release, so they are reused without leaving the lock. */
 void leat__node_bury(leat_flow *f, leat__node *n)
 {
     LEAT_ASSERT(n->flow == f);
@@ -91,7 +91,7 @@ void leat__node_bury(leat_flow *f, leat__node *n)
     leat__list_push(&f->pool->dead, n);
 }
 
-/* Calls every release below n and sums the bytes released. */
+/* Calls release() of n and of all nodes below it, and sums up their bytes. */
 static void release_all(leat__node *n, int64_t delta[LEAT_BUDGET_CATS])
 {
     LEAT_ASSERT(n->grant == 0);
@@ -150,11 +150,11 @@ void leat__nodes_recycle(leat_pool *p, leat__list *dead)
     }
 }
 
-/* Charges what a task holds beyond its request; caches make room for it. */
+/* Charges the bytes a task holds beyond its request, after freeing cached bytes if needed. */
 static bool grant_excess(leat_flow *f, uint64_t excess)
 {
     bool again;
-    do { /* another task may take what was released */
+    do { /* another task may take the released bytes */
         if (leat__budget_grant(f->budget, LEAT_BUDGET_SCRATCH, excess, false)) return true;
         again = leat__budget_reclaim(f->budget, leat__budget_lacking(f->budget, excess)) > 0;
     } while (again);

@@ -4,9 +4,9 @@
  * any thread reads. The rest is used by the flow that has the tuner, under its pool's lock or
  * before it starts.
  *
- * Counters of a flow begin at 0. The values seen by the last tick are therefore stored relative
- * to the flow's final counts (negative, modulo 2^64). The next flow's first tick then sees the
- * remainder of both flows together, so epochs shorter than a tick are tuned too.
+ * Counters of a flow begin at 0. So the values seen by the last tick are stored relative to the flow's final
+ * counts (negative, modulo 2^64). The next flow's first tick then covers the rest of the old flow too, so
+ * that epochs shorter than a tick are tuned.
  */
 #include "engine/tuner.h"
 
@@ -22,7 +22,7 @@ struct leat_tuner {
     bool used;
     uint32_t stage_count;
     uint32_t values[3];
-    uint64_t later; /* bit per stage: it answers asynchronously */
+    uint64_t later; /* bit per stage: it completes asynchronously */
     leat__control_state control;
     leat__mutex mutex;
     uint64_t count;

@@ -7,11 +7,11 @@
 
 #include "engine/sched.h"
 
-/* Before a flow starts: restores the settings that are not pinned, and the observations, from the
- * previous flow. */
+/* Before a flow starts: restores the settings that are not pinned, and the observations, of the previous
+ * flow. */
 void leat__tuner_recall(leat_flow *f);
 
-/* When a flow ends. Locked. */
+/* Saves settings and observations when a flow ends. Locked. */
 void leat__tuner_remember(leat_flow *f, uint64_t now);
 
 /* Adds a decision; takes the tuner's own lock, which is the innermost. */

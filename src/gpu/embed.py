@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""embed.py OUT.c SOURCE.cu [IMAGE]: writes the kernels' source as one text, and the code nvcc made from it, as a C file.
+"""embed.py OUT.c SOURCE.cu [IMAGE]: writes the kernels' source and the code nvcc made from it as a C file.
 
 Replaces #include "…" lines by the headers, because NVRTC gets one text.
 """
