@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "loader/state.h"
 
-/* Reads of samples this small are limited by their number on every disk, even a fast one. */
+/* On every disk, even a fast one, reads of samples this small are limited by their number. */
 #define SMALL_READ (UINT64_C(16) << 10)
 
 uint64_t leat__epoch_batches(uint64_t count, uint32_t batch_size, uint32_t world, leat_order order,
@@ -29,8 +29,7 @@ bool leat__advice_order(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT
 
     if (f->order != LEAT_ORDER_RANDOM || f->pack_bytes <= f->memory_bytes) return false;
     if (f->sample_bytes * 2 > f->page_bytes)
-        return false; /* whole pages hardly read more at
-                       * once */
+        return false; /* reading whole pages would hardly make reads larger */
     bool small = f->sample_bytes <= SMALL_READ;
     if (!f->rotational && !f->network && !small) return false;
     snprintf(text, LEAT__ADVICE_TEXT,

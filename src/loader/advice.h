@@ -22,8 +22,8 @@ typedef struct leat__advice_facts {
     uint64_t count, batches; /* of an epoch, all ranks */
     uint32_t world, batch_size;
     leat_drop drop;
-    uint64_t left_out; /* with batches of one pack each: samples of an epoch, and packs of
-                        * every epoch */
+    uint64_t left_out; /* single-source batches: samples per epoch that are left out; `never`: packs left out
+                          of every epoch */
     uint32_t never;
 } leat__advice_facts;
 
@@ -33,16 +33,16 @@ bool leat__advice_ranks(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT
 bool leat__advice_none(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT]);
 bool leat__advice_single(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT]);
 
-/* A device that was asked to decode. */
+/* The state of a device that should decode. */
 typedef struct leat__advice_idle {
     bool keeps;       /* cache = device */
-    uint64_t batches; /* so far: none of them has an image that the device decoded */
-    bool tiled;       /* some of their images are tiled, */
-    bool listed;      /* and were given to the device */
+    uint64_t batches; /* batches so far, none with an image that the device decoded */
+    bool tiled;       /* some of their images are tiled */
+    bool listed;      /* some of them were given to the device */
 } leat__advice_idle;
 void leat__advice_device(const leat__advice_idle *f, char text[LEAT__ADVICE_TEXT]);
 
-/* Batches per epoch, the same on all ranks. */
+/* Returns the batches per epoch, the same on all ranks. */
 uint64_t leat__epoch_batches(uint64_t count, uint32_t batch_size, uint32_t world, leat_order order,
                              leat_drop drop);
 

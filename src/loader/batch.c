@@ -78,8 +78,7 @@ uint64_t leat__frames_kept(leat__frames *f)
     return leat__blocks_kept(f->blocks);
 }
 
-/* The kept blocks are freed at once: a borrowed batch holds its own, which is freed on
- * release. */
+/* Frees the kept blocks at once. A borrowed batch holds its own block, which is freed on release. */
 void leat__frames_close(leat__frames **out)
 {
     leat__frames *f = *out;
@@ -90,7 +89,7 @@ void leat__frames_close(leat__frames **out)
     *out = NULL;
 }
 
-/* Adds an aligned part of count * size bytes to *at; *start gets its begin. */
+/* Adds an aligned part of count * size bytes at *at; *start gets its offset. */
 static bool add_part(uint64_t *at, uint64_t count, uint64_t size, uint64_t *start)
 {
     uint64_t bytes;
@@ -105,7 +104,7 @@ uint64_t leat__frames_device_bytes(leat__frames *f, uint32_t rows)
         leat__column *column = &f->shape.columns[c];
         if (column->kind == LEAT__COLUMN_RAGGED) continue;
         bool fits = add_part(&at, rows, column->row_bytes, &column->device_start);
-        LEAT_ASSERT(fits); /* the host's layout, already checked, has the same parts */
+        LEAT_ASSERT(fits); /* the host's layout has the same parts and was checked */
         (void)fits;
     }
     return LEAT_MAX(at, UINT64_C(1));
@@ -142,7 +141,7 @@ static bool lay_out(const leat__shape *shape, uint32_t rows, const uint64_t *rag
         if (!add_part(&at, rows, sizeof(uint64_t), &start)) return false;
         if (f != NULL) f->hashes = (uint64_t *)(f->block + start);
     }
-    /* a batch of 0 rows also has memory */
+    /* even a batch of 0 rows has memory */
     return leat__align_up_u64(LEAT_MAX(at, UINT64_C(1)), ALIGN, bytes);
 }
 
@@ -313,7 +312,7 @@ uint64_t leat__frame_tile_bytes(const leat__frame *f)
     return bytes;
 }
 
-/* Insertion sort by row: there are few bad samples. */
+/* Sorts the list by row. Insertion sort is enough, because there are few bad samples. */
 static leat__bad *sorted(leat__bad *list)
 {
     leat__bad *head = NULL;
@@ -327,7 +326,7 @@ static leat__bad *sorted(leat__bad *list)
     return head;
 }
 
-/* Elements of a row of a ragged column, before the frame is finished. */
+/* Returns the elements in a row of a ragged column, before the frame is finished. */
 static int64_t used_of(const leat__frame *f, uint32_t c, uint32_t row)
 {
     LEAT_ASSERT(c < f->shape->count && row < f->rows);
@@ -424,7 +423,7 @@ void leat__frame_finish(leat__frame *f)
     f->batch.bad = bad;
     bool any = false;
     for (uint32_t row = 0; row < f->rows; row++) any |= f->dropped[row];
-    /* rows move once only: mixing sets again what those that shrink use (leat__frame_used) */
+    /* rows move only once; mixing calls leat__frame_used again for shrinking columns */
     if (any || f->shape->shrinking > 0) close_ranks(f, 0, f->rows, f->dropped);
     for (uint32_t c = 0; c < f->shape->count; c++) {
         leat_tensor *t = &f->tensors[c];
@@ -452,7 +451,7 @@ const leat__size *leat__frame_size_of(const leat__frame *f, uint32_t of, uint32_
     return &f->sizes[(size_t)of * f->rows + row];
 }
 
-/* Decoded bytes of a row. */
+/* Returns the decoded bytes of a row. */
 static uint64_t value_bytes(const leat__frame *f, uint32_t c, uint32_t row)
 {
     const leat__column *column = &f->shape->columns[c];
@@ -460,7 +459,7 @@ static uint64_t value_bytes(const leat__frame *f, uint32_t c, uint32_t row)
 
     if (f->tensors[c].offsets != NULL) return (uint64_t)used_of(f, c, row) * size;
     if (!leat__column_padded(column)) return f->row_bytes[c];
-    if (column->sizing == LEAT__SIZING_SEEN) return 0; /* follows from the size */
+    if (column->sizing == LEAT__SIZING_SEEN) return 0; /* implied by the size */
     const leat__size *own = leat__frame_size_of(f, column->of, row);
     return (uint64_t)own->width * own->height * LEAT_MAX(column->channels, 1u) * size;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kept blocks: a short list with a lock. Sizes are rounded up, so that blocks fit similar
- * requests. A request that none of them fits replaces one, so there are never more blocks, small
- * and large, than were in use at once.
+ * Kept blocks: a short list with a lock. Sizes are rounded up, so that blocks fit similar requests. A request
+ * that no kept block fits drops one, so there are never more blocks than were in use at once.
  */
 #include "loader/blocks.h"
 
@@ -18,7 +17,7 @@
 #define KEPT_MAX 64
 /* Up to this size a block much larger than requested wastes little. */
 #define SMALL (UINT64_C(1) << 20)
-/* Small enough that rounding does not matter, large enough that sizes repeat. */
+/* Rounding step: small enough to waste little, large enough that sizes repeat. */
 #define STEP(bytes) ((bytes) < SMALL ? UINT64_C(4) << 10 : UINT64_C(64) << 10)
 
 struct leat__blocks {
@@ -29,7 +28,7 @@ struct leat__blocks {
     leat_log log;
     atomic_bool lock_failed;
     uint32_t fork_generation;
-    _Atomic uint64_t refs; /* its owner and the blocks taken */
+    _Atomic uint64_t refs; /* held by its owner and the blocks in use */
     leat__mutex lock;      /* guards the fields below */
     leat__block kept[KEPT_MAX];
     uint32_t count;
@@ -43,7 +42,7 @@ int leat__blocks_open(leat__blocks **out, leat_budget *budget, leat_budget_cat c
     *out = b;
     if (b == NULL) return leat__fail_nomem(err, sizeof *b, "blocks");
     b->budget = budget;
-    leat__budget_ref(budget); /* blocks may come back after it was closed */
+    leat__budget_ref(budget); /* blocks may be returned after close */
     b->cat = cat;
     b->mem = mem;
     b->refs = 1;
@@ -73,7 +72,7 @@ bool leat__blocks_locked(leat__blocks *b)
     return b->gpu != NULL && !atomic_load(&b->lock_failed);
 }
 
-/* Once per block, not per batch: page-locking costs about as much as a copy. */
+/* Page-locks a new block, once, because that costs about as much as a copy. */
 static void lock_pages(leat__blocks *b, leat__block *block)
 {
     leat_error why;
@@ -155,8 +154,8 @@ static bool serves(const leat__block *kept, uint64_t bytes)
     return kept->bytes >= bytes && (kept->bytes <= SMALL || kept->bytes / 2 <= bytes);
 }
 
-/* The most recent kept block that is large enough and not wastefully larger: its pages are the
- * warmest. */
+/* Finds the most recently kept block that is large enough but not wastefully large. Its pages are the most
+ * likely to be in the CPU caches. */
 static leat__block find(leat__blocks *b, uint64_t bytes)
 {
     leat__block found = {0};

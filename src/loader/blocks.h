@@ -3,8 +3,8 @@
  * Blocks of memory for reuse: batches, encoded samples. A returned block is kept for the next
  * request, so that the steady state neither allocates nor faults pages in.
  *
- * A block in use is charged by its user. A kept block is charged by this object, and only kept if
- * the budget allows: unused memory never blocks memory that is needed. Any thread may call.
+ * A block in use is charged by its user. A kept block is charged by this object, and kept only if the budget
+ * allows, so that unused memory never blocks requests for memory. Any thread may call.
  */
 #ifndef LEAT_LOADER_BLOCKS_H
 #define LEAT_LOADER_BLOCKS_H
@@ -27,7 +27,7 @@ typedef struct leat__block {
 
 typedef struct leat__blocks leat__blocks;
 
-/* After close returned blocks are freed. */
+/* Opens an empty object. Blocks returned after close are freed. */
 int leat__blocks_open(leat__blocks **b, leat_budget *budget, leat_budget_cat cat, leat__mem_cat mem,
                       leat_error *err) LEAT_MUST_CHECK;
 /* From now on new blocks are page-locked for the device, which is kept open. The first failure is
@@ -39,7 +39,7 @@ void leat__blocks_close(leat__blocks **b);
 void leat__blocks_trim(leat__blocks *b);     /* frees the kept blocks */
 uint64_t leat__blocks_kept(leat__blocks *b); /* bytes kept now */
 
-/* A block of at least `bytes` with undefined content; data NULL when out of memory. */
+/* Returns a block of at least `bytes` with undefined content; data is NULL when out of memory. */
 leat__block leat__blocks_take(leat__blocks *b, uint64_t bytes) LEAT_MUST_CHECK;
 void leat__blocks_give(leat__blocks *b, leat__block block); /* an empty block is allowed */
 

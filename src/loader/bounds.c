@@ -37,7 +37,7 @@ leat__ragged_bound leat__ragged_assume(const leat_pack_info *info, uint32_t batc
     return b;
 }
 
-/* The largest values so far: a heap with the smallest of them on top. */
+/* The largest values so far, in a heap with the smallest of them on top. */
 typedef struct top {
     uint64_t *value;
     uint32_t count, room;
@@ -133,13 +133,13 @@ out:
     return rc;
 }
 
-/* Rows of the largest batch. */
+/* Returns the rows of the largest batch. */
 static uint32_t most_rows(const leat_loader *l)
 {
     return (uint32_t)LEAT_MIN((uint64_t)l->opts.batch_size, LEAT_MAX(l->rows, UINT64_C(1)));
 }
 
-/* Bounds with these ragged columns. A run's share of a batch is largest when the batch is not
+/* Computes the bounds for these ragged columns. A run's share of a batch is largest when the batch is not
  * larger than the run. */
 static int bound_with(leat_loader *l, const leat__ragged_bound *ragged, leat_error *err)
 {
@@ -159,13 +159,13 @@ static int bound_with(leat_loader *l, const leat__ragged_bound *ragged, leat_err
     /* with a disk cache, samples that are not in memory are read in whole pages */
     uint64_t largest = l->opts.disk_cache != NULL ? l->info.max_page_bytes : l->info.max_sample_bytes;
     l->max_run_bytes = plus(plus(LEAT__RUN_TARGET, largest), plus(slots, share));
-    /* one more, of those that the device has: the CPUs may have to decode it */
+    /* plus one sample that is on the device, because the CPUs may have to decode it */
     if (l->opts.cache == LEAT_CACHE_DEVICE) l->max_run_bytes = plus(l->max_run_bytes, largest);
     l->floor = leat__footprint_floor(l->max_run_bytes, l->max_frame_bytes);
     return 0;
 }
 
-/* Values in the pack's own form, of any length. */
+/* True for columns with values as stored in the pack, of any length. */
 static bool takes_stored(const leat__column *c)
 {
     return c->kind == LEAT__COLUMN_RAGGED && c->sizing == LEAT__SIZING_ONE;
@@ -226,7 +226,8 @@ void leat__loader_bound_scratch(leat_loader *l)
 {
     uint64_t limit = leat__budget_limit(l->budget);
     uint64_t above = limit > l->floor ? limit - l->floor : 0;
-    uint64_t others = times(leat_pool_threads(l->pool) - 1, LEAT__WORKER_RAM); /* workers stay */
+    uint64_t others =
+        times(leat_pool_threads(l->pool) - 1, LEAT__WORKER_RAM); /* the scratch of the other workers stays */
     uint64_t serial = plus(l->max_run_bytes, times(l->max_frame_bytes, 1 + LEAT__LOANS));
     serial = plus(serial, l->kept_bytes);
     serial = plus(serial, plus(LEAT__WORKER_RAM, LEAT_MIN(others, above)));

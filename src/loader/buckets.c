@@ -16,7 +16,7 @@
 
 enum { TWEAK_BATCHES = 0x62, TWEAK_BUCKET = 0x63 };
 
-/* A bucket, and the totals before it: whole batches, and leftover samples. */
+/* A bucket, and the totals of the buckets before it: full batches, and leftover samples. */
 typedef struct bucket {
     uint64_t first, size;
     uint64_t batches_before, left_before;
@@ -25,11 +25,11 @@ typedef struct bucket {
 
 struct leat__buckets {
     uint64_t seed, batch;
-    uint64_t full; /* batches of one bucket each */
-    uint64_t all;  /* and those of leftover samples; without a smaller last one */
+    uint64_t full; /* full batches, each from one bucket */
+    uint64_t all;  /* `full` plus the batches of leftover samples, without a smaller last one */
     uint32_t count;
     leat__perm shuffle; /* of batches */
-    bucket bucket[];    /* `count` of them, and one that marks the end */
+    bucket bucket[];    /* `count` buckets, and one that marks the end */
 };
 
 int leat__buckets_open(leat__buckets **out, uint64_t seed, uint64_t global_batch, const uint64_t *ends,
@@ -79,7 +79,7 @@ void leat__buckets_epoch(leat__buckets *b, uint64_t epoch)
     }
 }
 
-/* The bucket of batch (or leftover sample) number `at`. */
+/* Finds the bucket of batch (or leftover sample) number `at`. */
 static const bucket *find(const leat__buckets *b, uint64_t at, bool left)
 {
     uint32_t low = 0, high = b->count; /* before[low] <= at < before[high] */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The page cache. One lock per cache; page data is read and used without it. Caches of the
- * process are in a list, found by the fingerprint of their pack.
+ * The page cache. Each cache has one lock; page data is read and used without it. The caches of the process
+ * are in a list and are found by the fingerprint of their pack.
  */
 #include "loader/cache.h"
 
@@ -15,20 +15,21 @@
 #include "io/file.h"
 #include "loader/chunk.h"
 
-#define NEWEST_LOOKS 16 /* distance in pages at which memory is no longer warm */
-#define CHUNK_LOOKS 8   /* chunks that may have a gap: the most recently released first */
+#define NEWEST_LOOKS 16 /* idle pages to look at; memory of older ones is no longer in the CPU caches */
+#define CHUNK_LOOKS 8   /* chunks to search for a gap, the most recently released first */
 #define CHUNK_MAX (UINT64_C(8) << 20)
-#define CHUNK_SHARE 16 /* share of the cap: the unused part of the last chunk is small */
+#define CHUNK_SHARE 16 /* a chunk is at most this part of the cap, so that little of the last one is unused  \
+                        */
 
 typedef struct entry {
-    leat__cached page;      /* first: visible to users */
-    leat__cache_user *user; /* whose budget it is charged to; NULL = its loader has left */
+    leat__cached page;      /* first member: the part that users see */
+    leat__cache_user *user; /* the user whose budget it is charged to; NULL = its loader has left */
     leat__chunk *chunk;     /* contains its memory; NULL = separate memory */
-    uint64_t room;          /* its capacity: the bytes of its first page, or slightly more */
+    uint64_t room;          /* capacity: the bytes of its first page, or slightly more */
     uint32_t pins;
     uint64_t wanted; /* announced uses still to come */
     bool ready;
-    bool populated; /* its memory was faulted in; written by the filler of the page */
+    bool populated; /* its memory was faulted in; set by the filler of the page */
     leat__cache_waiter *waiters;
     /* idle list, oldest first: ready, not pinned, not wanted */
     struct entry *older, *newer;
@@ -36,11 +37,11 @@ typedef struct entry {
 } entry;
 
 struct leat__cache {
-    leat__cache *next; /* of the process */
+    leat__cache *next; /* in the list of the process */
     uint64_t fingerprint, pages, pack_bytes;
-    uint32_t fork_generation; /* a forked child's copy may wait for reads of its parent */
+    uint32_t fork_generation; /* a forked child must not use its copy, whose reads belong to the parent */
     uint32_t users;
-    leat__mutex lock; /* guards all below and all entries */
+    leat__mutex lock; /* guards all fields below and all entries */
     uint64_t bytes;
     entry *oldest, *newest;
     entry **entries; /* by page */
@@ -78,7 +79,7 @@ int leat__cache_open(leat__cache **out, const leat_pack *pack, leat_error *err)
             c->fork_generation = leat__fork_generation();
             c->fingerprint = info.fingerprint;
             c->pages = info.pages;
-            /* a block shared by two pages is read with both */
+            /* a block shared by two pages is counted with both */
             c->pack_bytes = info.bytes + info.pages * LEAT__IO_ALIGN;
             leat__mutex_init(&c->lock);
             c->next = list;
@@ -91,7 +92,7 @@ int leat__cache_open(leat__cache **out, const leat_pack *pack, leat_error *err)
     return rc;
 }
 
-/* What must hold of an entry, and of the ends of the idle list, whenever the lock is released. */
+/* Checks the invariants of an entry and of the idle list; called before the lock is released. */
 static void check_locked(const leat__cache *c, const entry *e)
 {
     LEAT_ASSERT((c->oldest == NULL) == (c->newest == NULL));
@@ -161,7 +162,7 @@ static void link_chunk_locked(leat__chunk *k)
     user->chunks = k;
 }
 
-/* Bytes of a new chunk; 0 when the cap is too small for huge pages. */
+/* Returns the bytes of a new chunk; 0 when the cap is too small for huge pages. */
 static uint64_t chunk_bytes(const leat__cache_user *user)
 {
     uint64_t share = LEAT_MIN(atomic_load(&user->cap) / CHUNK_SHARE, CHUNK_MAX);
@@ -183,8 +184,8 @@ static leat__chunk *new_chunk_locked(leat__cache_user *user, uint64_t bytes)
     return k;
 }
 
-/* `room`, or whole huge pages where that is at most an eighth more: faulting in the rest of the last
- * one 4 KiB at a time costs more than copying what it holds. */
+/* Rounds `room` up to whole huge pages if that adds at most an eighth. Faulting in the rest of the last one 4
+ * KiB at a time would cost more than copying its content. */
 static uint64_t whole_pages(uint64_t room)
 {
     if (room < LEAT__CHUNK_ALIGN || room > UINT64_MAX / 2) return room;
@@ -196,7 +197,7 @@ static bool get_separate_locked(leat__cache_user *user, uint64_t room, entry *e)
 {
     e->room = user->small_pages ? room : whole_pages(room);
     bool charged = charge_locked(user, e->room);
-    if (!charged && e->room > room) { /* the last bytes of the budget */
+    if (!charged && e->room > room) { /* the budget has too little for whole huge pages */
         e->room = room;
         charged = charge_locked(user, room);
     }
@@ -208,7 +209,7 @@ static bool get_separate_locked(leat__cache_user *user, uint64_t room, entry *e)
     return e->page.data != NULL;
 }
 
-/* Memory for `room` bytes within the cap and the budget; false when there is none. */
+/* Finds memory for `room` bytes within the cap and the budget; false when there is none. */
 static bool get_room_locked(leat__cache_user *user, uint64_t room, entry *e)
 {
     LEAT_ASSERT(room > 0 && e->page.data == NULL);
@@ -261,8 +262,8 @@ static void drop_locked(leat__cache *c, entry *e)
     leat__free(e);
 }
 
-/* Pages pinned by other loaders stay in memory until they are unpinned; no budget is charged for
- * them. */
+/* Drops the pages of a user that leaves. Pages pinned by other loaders stay in memory until they are
+ * unpinned; no budget is charged for them. */
 static void disown_locked(leat__cache *c, leat__cache_user *user)
 {
     for (uint64_t i = 0; i < c->pages; i++) {
@@ -318,9 +319,9 @@ static bool drop_idle_locked(leat__cache *c, const leat__cache_user *user)
     return false;
 }
 
-/* The memory of the newest idle page of similar size, among at most `looks`: nothing to free and
- * fault in again, and much of it is still in the CPU's cache. The older pages serve the next
- * epoch: every page comes once in each, so newer ones are not better. */
+/* Reuses the memory of the newest idle page of similar size, among at most `looks`. It need not be freed and
+ * faulted in again, and much of it is still in the CPU cache. Older pages are kept for the next epoch: each
+ * page comes once per epoch, so newer pages are not more useful than older ones. */
 static entry *reuse_idle_locked(leat__cache *c, const leat__cache_user *user, uint64_t room, uint64_t looks)
 {
     entry *e = c->newest;
@@ -334,7 +335,7 @@ static entry *reuse_idle_locked(leat__cache *c, const leat__cache_user *user, ui
     return e;
 }
 
-/* New memory within the cap and the budget. */
+/* Allocates an entry with new memory within the cap and the budget. */
 static entry *allocate_locked(leat__cache_user *user, uint64_t room)
 {
     entry *e = LEAT_NEW(LOADER, entry);
@@ -343,8 +344,8 @@ static entry *allocate_locked(leat__cache_user *user, uint64_t room)
     return NULL;
 }
 
-/* A pack larger than the cap fills it by the end of its first epoch, not at once: new memory has
- * to be faulted in, which would delay the first reads. */
+/* True when the cache grows faster than needed. A pack larger than the cap should fill it only by the end of
+ * the first epoch, because faulting in new memory delays the first reads. */
 static bool ahead_of_pace(const leat__cache *c, const leat__cache_user *user)
 {
     uint64_t cap = atomic_load(&user->cap), kept = atomic_load(&user->bytes);
@@ -352,7 +353,7 @@ static bool ahead_of_pace(const leat__cache *c, const leat__cache_user *user)
     return (double)kept > (double)cap * ((double)user->asked / (double)c->pack_bytes);
 }
 
-/* Memory for a page; only idle pages are dropped for it. */
+/* Finds memory for a page; only idle pages are dropped for it. */
 static entry *find_memory_locked(leat__cache *c, leat__cache_user *user, uint64_t bytes)
 {
     entry *e = NULL;
@@ -413,7 +414,7 @@ leat__cache_answer leat__cache_get(leat__cache *c, leat__cache_user *user, uint6
     leat__mutex_unlock(&c->lock);
     if (answer == LEAT__CACHE_FILL && user->populate && !e->populated) {
         leat__mem_populate(e->page.data, e->page.bytes);
-        e->populated = true; /* pages that use this memory later need not */
+        e->populated = true; /* pages that reuse this memory need not be faulted in */
     }
     return answer;
 }
@@ -438,7 +439,7 @@ void leat__cache_filled(leat__cache *c, leat__cached *page, int rc)
     if (rc == 0) {
         e->ready = true;
     } else {
-        e->pins = 0; /* pins of the filler and the waiters: none of them gets it */
+        e->pins = 0; /* drops the pins of filler and waiters, none of which gets the page */
         drop_locked(c, e);
         page = NULL;
     }
@@ -511,8 +512,8 @@ static bool droppable(const entry *e, const leat__cache_user *user)
     return e != NULL && e->user == user && e->pins == 0 && e->ready;
 }
 
-/* Marks chunks of `user` to free as a whole, because a chunk with one page left frees nothing:
- * those without a pinned page, up to `bytes`. */
+/* Marks chunks of `user` without pinned pages to be freed, up to `bytes`. Whole chunks are chosen, because a
+ * chunk with one page left frees nothing. */
 static void choose_chunks_locked(leat__cache *c, const leat__cache_user *user, uint64_t bytes)
 {
     uint64_t sum = 0;

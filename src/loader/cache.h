@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pages of a pack cached in this process, shared by all its loaders of the same content.
+ * Pages of a pack cached in this process, shared by all its loaders with the same content.
  *
  * A loader asks for the page of a sample. It is cached (HIT), or the loader must read it (FILL),
  * or another loader is reading it (WAIT, notified later), or there is no room (BYPASS: read only
@@ -32,7 +32,7 @@ typedef struct leat__cached {
     uint8_t *data; /* aligned for direct reads; the filler knows where the page begins in it */
     uint64_t page;
     uint64_t bytes; /* of data */
-    /* set by a holder of a pin: checksum right; or wrong: dropped when unpinned */
+    /* set by a holder of a pin: the checksum is right; or wrong, and the page is dropped when unpinned */
     atomic_bool checked, damaged;
 } leat__cached;
 
@@ -46,13 +46,13 @@ typedef enum leat__cache_answer {
 /* The user of a cache: one per loader. */
 typedef struct leat__cache_user {
     leat_budget *budget;
-    _Atomic uint64_t cap;       /* most bytes it may keep; changed at any time by its loader */
-    bool keep;                  /* random orders: pages stay wanted */
-    bool small_pages;           /* of memory: huge ones cost more than they save */
-    bool populate;              /* fault in new memory on the thread that asks: the filling one is busier */
-    _Atomic uint64_t bytes;     /* kept for it now */
-    uint64_t asked;             /* bytes of pages that were missing; used by the cache */
-    struct leat__chunk *chunks; /* memory of its pages; used by the cache */
+    _Atomic uint64_t cap; /* most bytes it may keep; its loader may change it at any time */
+    bool keep;            /* random orders: pages stay wanted */
+    bool small_pages;     /* use small memory pages: huge ones cost more than they save here */
+    bool populate; /* fault in new memory on the requesting thread, because the filling one is busier */
+    _Atomic uint64_t bytes;     /* bytes kept for it now */
+    uint64_t asked;             /* bytes of pages that were missing; private to the cache */
+    struct leat__chunk *chunks; /* memory of its pages; private to the cache */
     leat__mapper *mapper;       /* maps new memory for a device, or NULL */
 } leat__cache_user;
 
@@ -68,26 +68,26 @@ int leat__cache_open(leat__cache **c, const leat_pack *pack, leat_error *err) LE
 /* Drops the pages of `user`, which must hold no pins; the last user closes the cache. */
 void leat__cache_leave(leat__cache **c, leat__cache_user *user);
 
-/* Asks for a page that takes `bytes` bytes of memory, always the same for the same page. `uses`:
- * how often this loader will still ask for it this epoch, including this time; announced once,
- * with the first request of an epoch. */
+/* Requests a page that takes `bytes` bytes of memory, always the same for the same page. `uses`: how often
+ * this loader will still request it this epoch, including this time. It is announced once, with the first
+ * request of an epoch. */
 leat__cache_answer leat__cache_get(leat__cache *c, leat__cache_user *user, uint64_t page, uint64_t bytes,
                                    uint32_t uses, leat__cache_waiter *waiter, leat__cached **out);
 bool leat__cache_has(leat__cache *c, uint64_t page); /* cached, or being read */
-/* After FILL: the page was read (rc 0: it stays pinned for the filler) or not (it is dropped). */
+/* Reports the result of FILL. rc 0: the page was read and stays pinned for the filler; else it is dropped. */
 void leat__cache_filled(leat__cache *c, leat__cached *page, int rc);
-/* Pins a page once more, by a holder of a pin; not an announced use. */
+/* Adds a pin, by a holder of a pin; it does not count as an announced use. */
 void leat__cache_pin(leat__cache *c, leat__cached *page);
 /* Ends a pin; one announced use is counted down. */
 void leat__cache_unpin(leat__cache *c, leat__cached *page);
-void leat__cache_unpin_all(leat__cache *c, leat__cached *const *pages, uint32_t count); /* `count` pins */
+void leat__cache_unpin_all(leat__cache *c, leat__cached *const *pages,
+                           uint32_t count); /* ends `count` pins */
 
-/* Where `gpu` can read a pinned page's data; 0: nowhere. The memory around it, to the limits of its blocks of
- * LEAT__IO_ALIGN bytes, can be read, too. */
+/* Returns the address at which `gpu` can read a pinned page's data; 0: it cannot. The memory around it can be
+ * read too, to the limits of its blocks of LEAT__IO_ALIGN bytes. */
 uint64_t leat__cache_mapped(const leat__cached *page, const leat__gpu *gpu);
 
-/* Drops announced uses: an epoch was left in the middle. Pages stay until their memory is
- * needed. */
+/* Drops announced uses, when an epoch was left early. Pages stay until their memory is needed. */
 void leat__cache_forget(leat__cache *c);
 
 /* Drops unpinned pages of `user` until it is within its cap. */
@@ -96,7 +96,7 @@ void leat__cache_trim(leat__cache *c, leat__cache_user *user);
  * many. */
 uint64_t leat__cache_shed(leat__cache *c, leat__cache_user *user, uint64_t bytes);
 uint64_t leat__cache_bytes(leat__cache *c);
-/* Whether pages stay cached after their use: they are kept, or all of them fit. */
+/* True when pages stay cached after their use, because they are kept or all of them fit. */
 bool leat__cache_stays(const leat__cache *c, const leat__cache_user *user);
 
 #endif

@@ -19,7 +19,7 @@
     } while (0)
 
 struct leat__asked {
-    leat_loader_opts opts; /* its pointers point into the rest */
+    leat_loader_opts opts; /* its pointers point into the fields below */
     bool repeats;          /* a sample may come twice in a batch */
     char **texts;
     uint32_t text_count;
@@ -28,7 +28,7 @@ struct leat__asked {
     leat_loader_default *defaults;
 };
 
-/* NULL for NULL; sets *failed when out of memory. */
+/* Copies a text; NULL stays NULL. Sets *failed when out of memory. */
 static const char *keep_text(leat__asked *k, const char *text, bool *failed)
 {
     if (text == NULL) return NULL;
@@ -86,7 +86,7 @@ int leat__asked_open(leat__asked **out, const leat_loader *l, const leat_loader_
     k->opts.indices = NULL;
     k->opts.weights = k->opts.bucket_edges = NULL;
     k->opts.balance = k->opts.quarantine = NULL;
-    k->opts.disk_cache = given->disk_cache != NULL ? "" : NULL; /* only whether there is one */
+    k->opts.disk_cache = given->disk_cache != NULL ? "" : NULL; /* only records whether there is one */
     k->opts.device = given->device != NULL && strcmp(given->device, "cpu") != 0 ? "" : NULL;
     int rc = copy_lists(k, given, err);
     if (rc == 0) *out = k;
@@ -129,7 +129,7 @@ static int check_change(const leat_loader *l, const leat_loader_change *c, leat_
     return 0;
 }
 
-/* The current options (or the pending ones) with the change applied. */
+/* Copies the current (or pending) options with the change applied. */
 static int changed_opts(const leat_loader *l, const leat_loader_change *c, leat__asked **out, leat_error *err)
 {
     const leat__asked *from = leat__change_seen(l)->asked;
@@ -150,7 +150,7 @@ static int make_parts(leat_loader *n, const leat_loader *l, leat_error *err)
     leat__shape shape = {0};
 
     n->opts = n->asked->opts;
-    n->pack = l->pack; /* this and all below belong to `l` */
+    n->pack = l->pack; /* this and all below are owned by `l` */
     n->info = l->info;
     n->budget = l->budget;
     n->pool = l->pool;
@@ -202,7 +202,7 @@ static void drop_parts(leat_loader *n)
     leat__free(n);
 }
 
-/* Checks what a caller's loop over the fields relies on. */
+/* Checks that the fields of a batch stay the same, because a caller's loop relies on them. */
 static int same_fields(const leat_loader *l, const leat_loader *n, leat_error *err)
 {
     const leat__shape *a = l->env.shape, *b = n->env.shape;
@@ -240,7 +240,7 @@ void leat__change_apply(leat_loader *l)
     leat_loader *n = l->next;
 
     if (n == NULL) return;
-    leat__budget_unkeep(l->budget, &l->keeper); /* it uses the frames */
+    leat__budget_unkeep(l->budget, &l->keeper); /* the keeper uses the frames */
     leat__mutex_lock(&l->lock);
     SWAP(leat__asked *, l->asked, n->asked);
     SWAP(leat__frames *, l->frames, n->frames);

@@ -8,8 +8,7 @@
 
 #include "loader/setup.h"
 
-/* A copy of the options from which pipelines, shape and bounds are built; l->opts has the
- * defaults. */
+/* Copies the options from which pipelines, shape and bounds are built, with the defaults of l->opts. */
 int leat__asked_open(leat__asked **k, const leat_loader *l, const leat_loader_opts *given, bool repeats,
                      leat_error *err) LEAT_MUST_CHECK;
 void leat__asked_close(leat__asked **k);
@@ -21,7 +20,7 @@ int leat__change_make(leat_loader *l, const leat_loader_change *c, leat_error *e
 void leat__change_apply(leat_loader *l);
 void leat__change_drop(leat_loader *l); /* drops the pending change */
 
-/* The loader as it will be with the pending change. */
+/* Returns the loader as it will be after the pending change. */
 static inline const leat_loader *leat__change_seen(const leat_loader *l)
 {
     return l->next != NULL ? l->next : l;

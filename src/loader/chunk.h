@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A chunk: memory in huge pages, split into slots for direct reads. A read into huge pages is a
- * few large pieces for the kernel and the device instead of hundreds of small ones, which nearly
- * doubles the rate of a fast disk (bench/RESULTS.md).
+ * A chunk: memory in huge pages, split into slots for direct reads. For kernel and device, a read into huge
+ * pages is a few large pieces instead of hundreds of small ones, which nearly doubles the rate of a fast disk
+ * (bench/RESULTS.md).
  *
- * Its owner has the lock and keeps the list. A device can read it once a mapper (mapper.h) has mapped it.
+ * The owner of a chunk has the lock and keeps the list of chunks. A device can read a chunk once a mapper
+ * (mapper.h) has mapped it.
  */
 #ifndef LEAT_LOADER_CHUNK_H
 #define LEAT_LOADER_CHUNK_H
@@ -23,7 +24,7 @@ typedef struct leat__chunk {
     void *owner;
     bool pinned, leaves;          /* flags of its owner */
     struct leat__chunk *map_next; /* for the mapper, like the next two */
-    leat__gpu *gpu;               /* that `mapped` is an address of; a reference */
+    leat__gpu *gpu;               /* the device of the address `mapped`; a reference */
     _Atomic uint64_t mapped;      /* 0: not mapped */
     uint8_t *data;
     uint64_t bytes;
@@ -31,7 +32,7 @@ typedef struct leat__chunk {
     uint64_t taken[]; /* a bit per unit */
 } leat__chunk;
 
-/* `bytes`: a multiple of LEAT__CHUNK_ALIGN. NULL when out of memory. */
+/* Allocates a chunk; `bytes` is a multiple of LEAT__CHUNK_ALIGN. NULL when out of memory. */
 leat__chunk *leat__chunk_open(leat__mem_cat cat, uint64_t bytes) LEAT_MUST_CHECK;
 void leat__chunk_close(leat__chunk *c); /* call it when no slot is in use and no device reads it */
 
@@ -40,9 +41,9 @@ int leat__chunk_map(leat__chunk *c, leat__gpu *gpu, leat_error *err) LEAT_MUST_C
 uint64_t leat__chunk_mapped(const leat__chunk *c,
                             const leat__gpu *gpu); /* its address there; 0: not mapped */
 
-/* A slot aligned for direct reads; NULL when no gap is large enough. */
+/* Takes a slot aligned for direct reads; NULL when no gap is large enough. */
 uint8_t *leat__chunk_take(leat__chunk *c, uint64_t bytes) LEAT_MUST_CHECK;
-/* with the same size */
+/* Returns a slot; `bytes` as in take. */
 void leat__chunk_give(leat__chunk *c, const uint8_t *room, uint64_t bytes);
 bool leat__chunk_empty(const leat__chunk *c);
 

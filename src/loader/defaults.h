@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Defaults of a loader's options: the one table used by C, the command, --config files and
- * Python. Numbers are macros without a cast, so that they can become text.
+ * Defaults of a loader's options: one table for C, the command, --config files and Python. Numbers are macros
+ * without a cast, so that they can be turned into text.
  */
 #ifndef LEAT_LOADER_DEFAULTS_H
 #define LEAT_LOADER_DEFAULTS_H
@@ -33,7 +33,7 @@ enum { LEAT__ORDER_COUNT = LEAT_ORDER_MAP(LEAT__ORDER_ONE) };
 #define LEAT__TEXT_(x) #x
 #define LEAT__TEXT(x) LEAT__TEXT_(x) /* a number of the table as text */
 
-/* As written by leat load from --size and --flip, without the common end of every pipeline. */
+/* The pipeline that leat load builds from --size and --flip, without the common end of every pipeline. */
 #define LEAT__DEFAULT_OPS                                                                                    \
     "RandomResizedCrop(" LEAT__TEXT(LEAT__DEFAULT_SIDE) "); "                                                \
                                                         "RandomHorizontalFlip(" LEAT__TEXT(                  \

@@ -4,8 +4,8 @@
  *
  *   outputs | images | tiles | status | ranges | arena | bytes of lists that did not fit the arena | gathered
  *
- * What is gathered is read by a kernel out of page-locked pages of the cache. These kernels have
- * separate streams: the next copies begin beside them.
+ * Gathered bytes are read by a kernel from page-locked pages of the cache. These kernels have separate
+ * streams, so that the next copies can overlap with them.
  *
  * Images are decoded in slices whose workspaces together fit SLICE_BYTES.
  */
@@ -19,22 +19,22 @@
 #include "codec/tile/tile_format.h"
 
 #define SLICE_BYTES (UINT64_C(256) << 20)
-#define GROW (UINT64_C(16) << 20) /* memory grows in these steps, */
-#define GROW_SHARE 64             /* or in smaller ones: at most this part of the limit */
-#define GATHERS 2 /* of the same batches at once, so that the end of one overlaps with the next */
+#define GROW (UINT64_C(16) << 20) /* memory grows in these steps */
+#define GROW_SHARE 64             /* but a step is at most this part of the limit */
+#define GATHERS 2                 /* gathering streams, so that the end of one batch overlaps with the next */
 #define ALIGN 256u
 
-/* Where batches are decoded, one at a time. */
+/* A lane decodes one batch at a time. */
 typedef struct lane {
     leat__gpu_stream *stream;
     leat__device_block *work;
 } lane;
 
-/* Input of one batch. */
+/* The input of one batch. */
 typedef struct slot {
     lane *lane;
-    leat__gpu_stream *gathers; /* of the decoder */
-    leat__gpu_event *sent;     /* its copies have ended: gathering begins */
+    leat__gpu_stream *gathers; /* owned by the decoder */
+    leat__gpu_event *sent;     /* its copies have ended: gathering may begin */
     leat__device_block *input;
 } slot;
 
@@ -43,8 +43,8 @@ struct leat__device_decoder {
     leat__gpu_kernels *kernels;
     leat__gpu_memory codes;   /* leat_job_codes, or 0 */
     leat_job_output *outputs; /* per column; data not set */
-    uint64_t step;            /* in which memory grows */
-    leat__buf slices;         /* scratch of a batch, kept: slice */
+    uint64_t step;            /* step in which memory grows */
+    leat__buf slices;         /* slices of a batch; kept for reuse */
     leat__gpu_stream *gathers[GATHERS];
     lane lanes[LEAT__DECODE_LANES];
     slot slots[LEAT__DECODE_SLOTS];
@@ -144,13 +144,13 @@ void leat__device_decoder_trim(leat__device_decoder *d)
 
 /* ---- one batch ---- */
 
-/* Begin of each part of the input, and sizes. */
+/* Offsets and sizes of the parts of the input. */
 typedef struct layout {
     uint32_t images, tiles, ranges;
     uint64_t image_at, tile_at, status_at, range_at, descriptors; /* bytes */
     uint64_t arena;                                               /* bytes of it in use */
-    uint64_t data;     /* of all lists, each aligned, and the arena */
-    uint64_t gathered; /* after all of that */
+    uint64_t data;     /* bytes of all lists, each aligned, and of the arena */
+    uint64_t gathered; /* bytes of gathered data, after all of that */
     uint64_t work;     /* of the largest slice */
 } layout;
 
@@ -184,13 +184,14 @@ static layout measure(const leat__device_decoder *d, const leat__frame *f)
     return l;
 }
 
-/* Rounds up to whole steps, so that blocks fit later batches, too. */
+/* Rounds up to whole steps, so that blocks also fit later batches. */
 static uint64_t grown(const leat__device_decoder *d, uint64_t bytes)
 {
     return leat__ceil_div(bytes, d->step) * d->step;
 }
 
-/* Grows *block to at least this size, for `stream` to write, which alone may still use the old one. */
+/* Grows *block to at least this size. `stream` will write to it; no other stream may still use the old block.
+ */
 static int fit(leat__device_decoder *d, leat__device_block **block, uint64_t bytes, leat__gpu_stream *stream,
                leat_error *err)
 {
@@ -226,7 +227,8 @@ static int run_slice(leat__device_decoder *d, const slot *at_slot, const layout 
     return leat__gpu_kernels_decode(d->kernels, at_slot->lane->stream, &job, err);
 }
 
-/* Addresses on the device of what images count from: the arena, the own bytes of a list, what is gathered. */
+/* Device addresses that the offsets of images are relative to: the arena, a list's own bytes, the gathered
+ * bytes. */
 typedef struct places {
     leat__gpu_memory arena, own, gathered;
 } places;
@@ -238,7 +240,7 @@ static void set_data(leat_job_image *im, const places *at)
     case LEAT_JOB_ARENA: im->data += at->arena; break;
     case LEAT_JOB_GATHERED:
         im->data += at->gathered;
-        im->quant += at->arena - im->data; /* counts from the image's data */
+        im->quant += at->arena - im->data; /* relative to the image's data */
         break;
     default: break;
     }
@@ -255,12 +257,12 @@ static uint32_t size_class(const leat_job_tile *t)
 /* A place in the tiles of all lists. */
 typedef struct cursor {
     const leat__device_tiles *list;
-    uint32_t image; /* of the batch: the list's first */
-    uint32_t tile;  /* of the list */
+    uint32_t image; /* number in the batch of the list's first image */
+    uint32_t tile;  /* number in the list */
 } cursor;
 
 /* Copies the tiles of a slice, which begin at `from`, large ones first. So the tiles of a block of threads
- * take about the same time, and no large one begins when all others have ended. `sizes` counts them by class.
+ * take about the same time, and no large tile starts last. `sizes` counts them by size class.
  */
 static void put_by_size(const slice *s, cursor from, uint32_t *sizes, leat_job_tile *to)
 {
@@ -282,7 +284,7 @@ static void put_by_size(const slice *s, cursor from, uint32_t *sizes, leat_job_t
     }
 }
 
-/* Joins the lists: images get addresses and places in the workspace, tiles count images of their slice. */
+/* Joins the lists: images get addresses and places in the workspace; tiles refer to images of their slice. */
 static void describe(leat__device_decoder *d, const leat__frame *f, const layout *l, places at, uint8_t *host,
                      slice *slices, uint32_t *count)
 {
@@ -356,7 +358,8 @@ static int send(leat__device_decoder *d, const leat__frame *f, const layout *l, 
     return 0;
 }
 
-/* After the copies: lets the device read the pages of the cache. Records that all input is there. */
+/* After the copies: queues the kernel that reads pages of the cache, and records the event that all input has
+ * arrived. */
 static int gather(leat__device_decoder *d, const slot *s, const layout *l, uint32_t lines,
                   leat__gpu_event *copied, leat__device_job *job, leat_error *err)
 {
@@ -370,7 +373,7 @@ static int gather(leat__device_decoder *d, const slot *s, const layout *l, uint3
     return leat__gpu_event_record(copied, s->gathers, err);
 }
 
-/* True when images of the batch are to stay on the device. */
+/* True when images of the batch should stay on the device. */
 static bool has_claims(const leat__frame *f)
 {
     for (const leat__device_tiles *t = f->tiles; t != NULL; t = t->next)
@@ -379,7 +382,7 @@ static bool has_claims(const leat__frame *f)
     return false;
 }
 
-/* Sizes the arena of later batches so that all of this one would have fitted. */
+/* Enlarges the arena of later batches, so that all tiles of this one would have fitted. */
 static void learn(leat__device_decoder *d, const leat__frame *f, const layout *l)
 {
     uint64_t missing = atomic_load(&f->arena.missing), known = atomic_load(d->opts.arena_bytes);

@@ -14,7 +14,7 @@
 
 #define SLAB (UINT64_C(64) << 20)
 #define ALIGN UINT64_C(256)
-#define STEP (UINT64_C(64) << 10) /* bytes that are charged for headers at once */
+#define STEP (UINT64_C(64) << 10) /* bytes charged for headers at a time */
 
 enum { FREE, CLAIMED, RESIDENT };
 
@@ -28,8 +28,8 @@ struct leat__device_store {
     leat__device_entry *_Atomic *entries; /* by image */
     atomic_bool full;
     _Atomic uint64_t images, bytes;
-    _Atomic uint64_t charged; /* of the budget, */
-    _Atomic uint64_t unused;  /* and the part that no header takes yet */
+    _Atomic uint64_t charged; /* bytes charged to the budget */
+    _Atomic uint64_t unused;  /* the part of them that no header uses yet */
     /* used by the copying thread */
     slab *slabs; /* the first is being filled */
     uint64_t slab_used, taken;
@@ -85,7 +85,7 @@ const leat__device_entry *leat__device_store_find(leat__device_store *s, uint64_
     return e != NULL && atomic_load_explicit(&e->state, memory_order_acquire) == RESIDENT ? e : NULL;
 }
 
-/* Takes `size` of what is charged. */
+/* Takes `size` bytes of the charged, unused ones. */
 static bool take_unused(leat__device_store *s, uint64_t size)
 {
     uint64_t unused = atomic_load(&s->unused);
@@ -94,8 +94,8 @@ static bool take_unused(leat__device_store *s, uint64_t size)
     return false;
 }
 
-/* Takes `size` for a header; false: the budget has no room now. Batches that wait there leave room later, so
- * the next image asks again. */
+/* Takes `size` bytes for a header; false when the budget has no room now. Batches in flight free bytes later,
+ * so the next image tries again. */
 static bool take_header(leat__device_store *s, uint64_t size)
 {
     const uint64_t most = s->opts.reserve + s->opts.extras + (s->opts.images + 1) * sizeof *s->entries;
@@ -110,7 +110,7 @@ static bool take_header(leat__device_store *s, uint64_t size)
     return true;
 }
 
-/* An entry for an image without one; NULL: out of memory, or another thread was first. */
+/* Adds an entry for an image without one; NULL: out of memory, or another thread was first. */
 static leat__device_entry *add_entry(leat__device_store *s, uint64_t image, const uint8_t *header,
                                      uint32_t header_bytes, uint64_t bytes)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tiles of some rows of a batch that the device will decode: a run lists them instead of
- * decoding. Their bytes are in the arena of the batch, one page-locked block filled by all runs;
- * tiles that do not fit are in a block of the list. Tiles in cached pages that are page-locked stay there:
- * the device reads them, and the list holds the pages until then.
+ * A list of tiles, of some rows of a batch, that the device will decode; a run makes it instead of decoding.
+ * The bytes are in the arena of the batch, one page-locked block filled by all runs. Tiles that do not fit
+ * are in a block of the list. Tiles in page-locked cached pages stay there: the device reads them, and the
+ * list pins the pages until then.
  */
 #ifndef LEAT_LOADER_DEVICE_TILES_H
 #define LEAT_LOADER_DEVICE_TILES_H
@@ -15,7 +15,8 @@
 /* The sample of an image, and which draw of it in the epoch (shares.h). */
 typedef struct leat__device_id {
     uint64_t sample, salt;
-    uint64_t wanted, attempt; /* attempt > 0: it is candidate `attempt` to replace the sample `wanted` */
+    uint64_t wanted,
+        attempt; /* attempt > 0: `sample` is candidate `attempt` to replace the sample `wanted` */
 } leat__device_id;
 
 typedef struct leat__device_tiles {
@@ -25,17 +26,17 @@ typedef struct leat__device_tiles {
     uint32_t image_count, tile_count;
     leat_job_image *images; /* tiles name images of this list */
     leat_job_tile *tiles;
-    leat__device_id *ids; /* of each image */
+    leat__device_id *ids; /* sample of each image */
     leat__device_store *store;
-    leat__device_entry **keep; /* per image: its claim, to stay on the device; or NULL */
+    leat__device_entry **keep; /* per image: its claim in the store, or NULL */
     uint64_t bytes;            /* leat__device_tiles_bytes */
-    leat_job_range *ranges;    /* what the device reads from `pages` */
+    leat_job_range *ranges;    /* ranges of `pages` that the device reads */
     leat__cache *cache;
     leat__cached **pages; /* pinned */
     uint32_t range_count, page_count;
 } leat__device_tiles;
 
-/* Pages that a list is to hold. */
+/* Pages that a list will hold. */
 typedef struct leat__device_pages {
     leat__cache *cache;
     leat__cached *const *list;
@@ -49,9 +50,9 @@ int leat__device_tiles_open(leat__device_tiles **t, const leat__device_chunk *ch
                             const leat__device_id *ids, leat__device_store *store,
                             leat__device_entry *const *keep, const leat__device_pages *pages,
                             leat_error *err) LEAT_MUST_CHECK;
-/* Charged for a list with `pages` pages: it, and its copy in the page-locked descriptors of the batch; its
- * part of the arena is not in it. */
+/* Returns the bytes to charge for a list with `pages` pages: the list, and its copy in the page-locked
+ * descriptors of the batch. Its part of the arena is charged separately. */
 uint64_t leat__device_tiles_bytes(const leat__device_chunk *chunk, uint32_t pages);
-void leat__device_tiles_close(leat__device_tiles *list); /* all of them; NULL is allowed */
+void leat__device_tiles_close(leat__device_tiles *list); /* closes all lists of a batch; NULL is allowed */
 
 #endif

@@ -12,11 +12,11 @@
 #include "base/thread.h"
 #include "probe/trace.h"
 
-#define AGAIN_NS LEAT_NS_PER_S /* the clocks of host and device drift */
+#define AGAIN_NS LEAT_NS_PER_S /* the clocks of host and device drift apart */
 #define WAIT_NS (10 * LEAT_NS_PER_MS)
 #define NUMBERS 64u
 
-/* Loaders that are traced now, a bit each: rows of one that was closed are used again. */
+/* Loaders being traced, a bit each; the rows of a closed one are reused. */
 static _Atomic uint64_t numbers;
 
 static uint32_t take_number(void)
@@ -29,7 +29,7 @@ static uint32_t take_number(void)
     return i + 1;
 }
 
-/* The event's time is between two reads of the host's clock. */
+/* Relates the device's clock to the host's: the event's time is between two reads of the host's clock. */
 static int set_clock(leat__device_trace *t)
 {
     const uint64_t begin = leat__clock_ns();
@@ -61,7 +61,7 @@ void leat__device_trace_span(leat__device_trace *t, uint32_t stream, const char 
         snprintf(name, sizeof name, t->number > 1 ? "%s (loader %u)" : "%s", stream_name, t->number);
         t->rows[stream] = leat__trace_row(name);
     }
-    /* of work that began before the event was recorded again, the time since it is negative */
+    /* negative for work that began before the event was recorded again */
     const double since = leat__gpu_event_seconds(t->event, begin) * 1e9;
     const double length = leat__gpu_event_seconds(begin, end) * 1e9;
     const uint64_t from = (uint64_t)LEAT_MAX((double)t->event_ns + since, 1.0);

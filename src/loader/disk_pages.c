@@ -35,7 +35,8 @@ int leat__loader_disk(leat_loader *l, leat_error *err)
     return leat__disk_open(&env->disk, &o, err);
 }
 
-/* Without memory, or with an index that cannot be read, every page counts as wanted. */
+/* Lists the pages that the subset needs; false, and all pages count as needed, when out of memory or when the
+ * index cannot be read. */
 static bool list_wanted(leat__run_env *env)
 {
     leat_pack_info info;

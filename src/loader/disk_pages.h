@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The disk cache of a loader: where pages are in it, and which ones the loader's order never reads.
+ * The disk cache of a loader: the place of each page in it, and which pages the loader's order never reads.
  */
 #ifndef LEAT_LOADER_DISK_PAGES_H
 #define LEAT_LOADER_DISK_PAGES_H

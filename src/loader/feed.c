@@ -15,14 +15,14 @@
 
 #define TOUCH 64u /* rows whose index entries are prefetched */
 
-/* Remaining rows of this rank in the batch of row `at`. */
+/* Returns the remaining rows of this rank in the batch of row `at`. */
 static uint32_t rows_to_batch_end(const leat_loader *l, uint64_t at)
 {
     uint64_t left = l->opts.batch_size - at % l->opts.batch_size;
     return (uint32_t)LEAT_MIN(left, l->feed.end - at);
 }
 
-/* Prefetches the index entries of TOUCH rows from `row` on; the batch has `rows`. */
+/* Prefetches the index entries of TOUCH rows from `row` on; the batch has `rows` rows. */
 static void touch_rows(const leat_loader *l, uint32_t row, uint32_t rows)
 {
     if (row < rows)
@@ -61,7 +61,8 @@ int leat__feed_ragged(leat_loader *l, uint32_t rows, leat__frame *f, leat_error 
     return 0;
 }
 
-/* Of a batch with `rows` rows. Where images stay on the device, even one row may need most of it. */
+/* Returns the arena bytes of a batch with `rows` rows. If images stay on the device, even one row may need
+ * most of them. */
 static uint64_t arena_bytes(const leat_loader *l, uint32_t rows)
 {
     const uint64_t full = atomic_load(&l->env.arena_bytes);
@@ -106,8 +107,8 @@ uint32_t leat__feed_uses(const leat_loader *l, const leat_pack_page *page)
     return (uint32_t)LEAT_MIN(uses, UINT32_MAX);
 }
 
-/* First use of a page this epoch: announces how often it will be needed, or starts reading it
- * into the OS page cache. */
+/* On the first use of a page in an epoch: announces how often it will be needed, or starts readahead into the
+ * OS page cache. */
 static void announce_pages(leat_loader *l, leat__run *r)
 {
     if (l->env.cache == NULL && l->env.ahead == NULL) return;
@@ -130,8 +131,8 @@ static void announce_pages(leat_loader *l, leat__run *r)
     }
 }
 
-/* Short runs when all workers should finish together: the caller waits for the first batch, and
- * after the last one there is no other work. */
+/* Returns the length of the next run. Runs are short when all workers should finish together: for the first
+ * batch, because the caller waits, and for the last one, because no other work follows. */
 static uint32_t run_length(const leat_loader *l)
 {
     const leat__frame *f = l->feed.frame;
@@ -142,8 +143,8 @@ static uint32_t run_length(const leat_loader *l)
     return LEAT_MIN(most, f->rows - l->feed.filled);
 }
 
-/* Bytes of the batch that a run is charged for: those of its rows, and its part of the tiles. Page-locked
- * memory is resident at once, so the first run is charged for all of it. */
+/* Returns the bytes of the batch that a run is charged for: those of its rows, and its part of the tiles.
+ * Page-locked memory is resident at once, so the first run is charged for all of it. */
 static uint64_t share_of(const leat__frame *f, uint32_t first, uint32_t count)
 {
     const uint64_t bytes = f->bytes + f->arena_memory.bytes;
@@ -151,7 +152,8 @@ static uint64_t share_of(const leat__frame *f, uint32_t first, uint32_t count)
     return bytes * (first + count) / f->rows - bytes * first / f->rows;
 }
 
-/* After how many samples the run is full. Those that the host does not touch cost nothing but their lists. */
+/* Returns after how many samples the run is full. Samples that the host does not touch cost only their lists.
+ */
 static uint32_t full_after(const leat_loader *l, const leat__run *r)
 {
     const uint32_t most = LEAT_MAX(leat__run_samples(l->opts.batch_size, 1, l->info.max_sample_bytes), 1u);
@@ -160,13 +162,13 @@ static uint32_t full_after(const leat_loader *l, const leat__run *r)
     for (uint32_t i = 0; i < r->count; i++) {
         const leat__run_sample *s = &r->sample[i];
         if (s->listed) continue;
-        bytes += l->env.disk != NULL ? s->page.bytes : s->row.size; /* maximum bytes to read */
+        bytes += l->env.disk != NULL ? s->page.bytes : s->row.size; /* most bytes that may be read */
         if (bytes > LEAT__RUN_TARGET || ++touched == most) return i + 1;
     }
     return r->count;
 }
 
-/* Samples for one run: up to run_samples or run_listed, fewer when they are large. */
+/* Plans one run: up to run_samples or run_listed samples, fewer when they are large. */
 static int plan_run(leat_loader *l, leat_error *err)
 {
     leat__feed *feed = &l->feed;
@@ -188,7 +190,7 @@ static int plan_run(leat_loader *l, leat_error *err)
     if (feed->frame->arena_blocks != NULL) r->list_bytes = count * LEAT__LIST_BYTES + LEAT__LIST_LARGE;
     feed->filled += count;
     feed->at += count;
-    if (r->last) feed->frame = NULL; /* the run owns the feed's reference */
+    if (r->last) feed->frame = NULL; /* the run takes over the feed's reference */
     else leat__frame_ref(feed->frame);
     feed->next = r;
     feed->next_bytes = r->encoded_bytes + r->share_bytes + r->scratch_bytes + r->list_bytes;

@@ -8,15 +8,16 @@
 
 #include "loader/setup.h"
 
-/* Plans the next run of the epoch as feed.next. Without one, next_bytes is 0; feed.rc says if that is a
- * failure. */
+/* Plans the next run of the epoch as feed.next. At the end of the epoch or on failure next_bytes is 0, and
+ * feed.rc tells which. */
 void leat__feed_plan(leat_loader *l);
 
 /* Sets feed.ragged: the payload bytes of each ragged column for the first `rows` samples of feed.ids. Writes
  * where each row begins into `f`, if not NULL. */
 int leat__feed_ragged(leat_loader *l, uint32_t rows, leat__frame *f, leat_error *err) LEAT_MUST_CHECK;
 
-/* How often the rows of this rank use a page in this epoch. All samples of the page where that is not known.
+/* Returns how often the rows of this rank use a page in this epoch; if that is not known, the number of its
+ * samples.
  */
 uint32_t leat__feed_uses(const leat_loader *l, const leat_pack_page *page);
 
