@@ -4,7 +4,7 @@
  * all connections. It starts with the first user and ends with the last.
  *
  * A request belongs to the caller and must stay in place until `done`. The loop makes one or more attempts.
- * Each is prepared anew (a signature has a date, a resumed body a different range), judged, and retried with
+ * Each is prepared again (a signature has a date, a resumed body a different range), judged, and retried with
  * backoff and jitter while a retry can help. Time-outs measure lack of progress, not total time. All
  * callbacks run on the loop's thread, must not block, and may submit.
  */

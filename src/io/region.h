@@ -16,8 +16,8 @@
  */
 void leat__region_note(const char *bucket, const char *bucket_region, const char *machine_region,
                        const char *known_from);
-/* Who shows the warning: a loader (as advice) or the command. Doctor and plan open loaders whose advice is
- * not shown, so each teller may show it once. */
+/* Tellers, which show the warning: a loader (as advice) or the command. Doctor and plan open loaders whose
+ * advice is not shown, so each teller may show it once. */
 enum { LEAT__REGION_LOADER = 1, LEAT__REGION_COMMAND = 2 };
 /* Returns the warning, if there is one and none of these tellers has shown it. */
 bool leat__region_warning(unsigned tellers, char text[LEAT__REGION_TEXT]);

@@ -326,7 +326,7 @@ static leat__bad *sorted(leat__bad *list)
     return head;
 }
 
-/* Returns the elements in a row of a ragged column, before the frame is finished. */
+/* Returns the number of elements of one row of a ragged column, before the frame is finished. */
 static int64_t used_of(const leat__frame *f, uint32_t c, uint32_t row)
 {
     LEAT_ASSERT(c < f->shape->count && row < f->rows);

@@ -13,7 +13,7 @@ static void drop_claims(leat__device_store *store, leat__device_entry *const *ke
     for (uint32_t i = 0; store != NULL && i < images; i++) leat__device_store_drop(store, keep[i]);
 }
 
-/* Divides the memory of a list into its parts, one after the other. */
+/* Divides the memory of a list into its parts. */
 static void divide(leat__device_tiles *t, const leat__device_chunk *c, uint32_t pages)
 {
     t->image_count = leat__device_chunk_images(c);

@@ -25,7 +25,7 @@ static bool has_word(const char *name, const char *word)
     return strstr(name, word) != NULL;
 }
 
-/* The role of a field given only by `follow`. */
+/* Guesses the role of a field that `follow` names without one. */
 static int guess_role(const leat_field *field, leat__role *role, leat_error *err)
 {
     const char *name = field->name;
@@ -86,7 +86,7 @@ static int check_type(const leat_field *field, leat__role role, leat_error *err)
     }
 }
 
-/* Masks are moved as bytes. */
+/* Refuses masks of more than 8 bits, because masks are transformed as bytes. */
 static int check_mask(leat_pack *pack, uint32_t field, leat_error *err)
 {
     char text[LEAT__KIND_TEXT];
@@ -98,7 +98,8 @@ static int check_mask(leat_pack *pack, uint32_t field, leat_error *err)
                       leat_pack_field(pack, field)->name, leat__kind_text(kind, text));
 }
 
-/* Boxes and masks follow a Mosaic and a CopyPaste; nothing follows what blends samples. */
+/* Checks the batch ops. Boxes and masks can follow Mosaic and CopyPaste, but nothing can follow ops that
+ * blend samples. */
 static int check_batch_ops(const leat__follower *f, leat_error *err)
 {
     for (uint32_t i = 0; i < leat__pipeline_batch_ops(f->pipeline); i++) {
@@ -175,7 +176,7 @@ static int find_boxes(leat__follower *all, uint32_t count, uint32_t at, leat_err
                       all[at].spec.field);
 }
 
-/* Orders labels after their boxes: they use the rows kept by the last boxes. */
+/* Puts labels after their boxes, because they use the rows that the last boxes kept. */
 static int order_followers(leat__follow *f, leat__follower *all, uint32_t count, leat_error *err)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -189,7 +190,7 @@ static int order_followers(leat__follow *f, leat__follower *all, uint32_t count,
     return 0;
 }
 
-/* The first boxes whose image is cropped by them. */
+/* Finds the first boxes that crops of their image depend on. */
 static void find_guide(leat__follow *f)
 {
     for (uint32_t i = f->count; i-- > 0;)
@@ -341,7 +342,7 @@ static void to_floats(const uint8_t *from, uint32_t dtype, uint64_t n, float *ou
     }
 }
 
-/* The elements of an array or ragged field: their shape and position. */
+/* The elements of an array or ragged field. */
 typedef struct elements {
     const uint8_t *data;
     uint64_t count;
@@ -369,7 +370,7 @@ static int read_elements(const leat__follower *f, const leat__follow_sample *in,
     return 0;
 }
 
-/* The same, for a row that has room for them. */
+/* Finds the elements of a sample; fails when the row has no room for them. */
 static int find_elements(const leat__follower *f, const leat__follow_sample *in, const leat__frame *frame,
                          uint32_t row, elements *e, leat_error *err)
 {
@@ -428,7 +429,7 @@ int leat__follow_guide(const leat__follow *follow, leat__follow_scratch *s, leat
     return 0;
 }
 
-/* `kept` rows of `width` elements are left of a ragged value. */
+/* Records that `kept` rows of `width` elements are left of a ragged value. */
 static void set_used(const leat__follower *f, leat__frame *frame, uint32_t row, uint64_t kept, uint64_t width)
 {
     const leat_tensor *t = &frame->tensors[f->column];
@@ -465,7 +466,7 @@ static int fill_boxes(const leat__follower *f, leat__follow_scratch *s, const le
     return 0;
 }
 
-/* Uses the boxes moved last. */
+/* Copies the labels of the boxes that the last boxes follower kept. */
 static int fill_labels(const leat__follower *f, const leat__follow_scratch *s, const leat__follow_sample *in,
                        leat__frame *frame, uint32_t row, leat_error *err)
 {

@@ -18,10 +18,11 @@ typedef struct leat__follower {
     leat__role_spec spec;
     uint32_t field, column;
     uint32_t image;                 /* column of the image it follows */
-    const leat__pipeline *pipeline; /* of that image: a view */
+    const leat__pipeline *pipeline; /* pipeline of that image, not owned */
     uint32_t image_field;
     uint32_t cell, image_cell; /* indices among the cells of a sample */
-    uint32_t boxes;            /* LABELS: their boxes, while opening; they come before it in the list */
+    uint32_t boxes; /* LABELS: number of their boxes, used while opening; in the list, boxes come before their
+                       labels */
 } leat__follower;
 
 typedef struct leat__follow {
@@ -36,27 +37,27 @@ typedef struct leat__followed {
     const leat__pipeline *pipeline;
 } leat__followed;
 
-/* Parses the text; finds fields and images. LEAT_EINVAL names what does not fit. */
+/* Parses the text; finds fields and images. LEAT_EINVAL: err names what does not fit. */
 int leat__follow_open(leat__follow *f, leat_pack *pack, const char *text, const leat__shape *shape,
                       const leat__followed *images, uint32_t image_count, leat_error *err) LEAT_MUST_CHECK;
 void leat__follow_reset(leat__follow *f);
 
-/* The follower of a field of the pack, or NULL. */
+/* Finds the follower of a field of the pack, or NULL. */
 leat__follower *leat__follow_of(const leat__follow *f, uint32_t field);
 
 /* Fills the column (its name is set) for a batch of `rows` rows; counts columns that shrink. */
 int leat__follow_column(leat__follower *f, leat_pack *pack, uint32_t rows, leat__shape *shape,
                         uint32_t column, leat_error *err) LEAT_MUST_CHECK;
 
-/* The rule of followers that are boxes. */
+/* Returns the box rule of a follower that has boxes. */
 leat__box_rule leat__follow_rule(const leat__follower *f);
 
 /* Scratch of one worker. Zeroed is empty. */
 typedef struct leat__follow_scratch {
     leat__recipe *recipe;
     bool *keep;
-    uint64_t keep_cap, boxes; /* boxes: of the last boxes moved */
-    float *corners;           /* of the boxes that crops depend on, and space for as many */
+    uint64_t keep_cap, boxes; /* boxes: number of boxes in the last follower with boxes */
+    float *corners;           /* corners of the boxes that crops depend on, and space for as many */
     uint64_t corners_cap;
 } leat__follow_scratch;
 void leat__follow_scratch_reset(leat__follow_scratch *s);
@@ -71,7 +72,7 @@ typedef struct leat__follow_sample {
     leat__draw_key key;
 } leat__follow_sample;
 
-/* Puts the boxes that crops depend on into the sample's key: before its images are made. */
+/* Puts the boxes that crops depend on into the sample's draw key. Call it before the images are made. */
 int leat__follow_guide(const leat__follow *f, leat__follow_scratch *s, leat__follow_sample *sample,
                        leat_error *err) LEAT_MUST_CHECK;
 

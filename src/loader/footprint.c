@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Batches: those prefetched for the consumer, the one it holds, the one being collected, and
- * those of the runs in flight. Encoded samples: one block for each run in flight, which is
- * reused; and blocks for single samples that the OS readahead had already cached. Their number
- * was fitted to the peak RSS of runs over packs of kept, raw and mixed images (docs/plan.md).
+ * Memory model of a loader. Batches: those prefetched for the consumer, the one it holds, the one being
+ * collated, and those of the runs in flight. Encoded samples: one reused block per run in flight, and blocks
+ * for single samples that were already in the OS page cache. The number of these was fitted to the peak RSS
+ * of runs over packs of kept, raw and mixed images (docs/plan.md).
  */
 #include "loader/footprint.h"
 
@@ -12,21 +12,21 @@
 
 #define PROCESS_BYTES (UINT64_C(8700) << 10)
 #define THREAD_BYTES (UINT64_C(1000) << 10) /* stack, tables and decoder of one worker */
-/* Blocks for single samples: besides those of the workers, and when whole runs are read. A
- * worker's own block grows to the largest sample; the others hold any samples, rarely the largest
+/* Blocks for single samples in addition to one per worker: when the pack is in memory, and when whole runs
+ * are read. A worker's own block grows to the largest sample; the others hold any sample, rarely the largest
  * when sizes differ much. */
 #define SINGLES_IN_MEMORY 2
 #define SINGLES_READING 8
 #define VARIED 8        /* sizes vary when the largest sample is this many times the mean */
-#define RARELY_LARGER 6 /* times the mean */
-/* Workers that are busy for this share of their time never find a run waiting that was read; for
- * that one and more, as many as may. From runs over the same packs, not in memory. */
+#define RARELY_LARGER 6 /* times the mean: a size that is rarely exceeded */
+/* Workers busy for BUSY_NONE of their time or less have no runs waiting to be decoded; at BUSY_ALL and more,
+ * as many wait as may. Fitted to runs over the same packs, read from disk. */
 #define BUSY_NONE 0.35
 #define BUSY_ALL 0.80
-/* The I/O depth for which the budget should have room. */
+/* The I/O depth that the budget should allow. */
 #define DEPTH_ROOM 16
-#define TINY 1024u   /* bytes of a sample that costs less than passing it on */
-#define RUN_TINY 64u /* such samples in a run, at most */
+#define TINY 1024u   /* bytes of a sample that costs less than its scheduling */
+#define RUN_TINY 64u /* most such samples in a run */
 
 uint32_t leat__run_samples(uint32_t batch, uint32_t threads, uint64_t max_sample_bytes)
 {
@@ -47,7 +47,7 @@ static uint64_t samples_of_run(const leat__footprint_facts *f)
     return leat__run_usual(f->batch, f->threads, f->sample_bytes, f->max_sample_bytes);
 }
 
-/* Runs that have memory: being read, being decoded, and the waiting part of the rest of the
+/* Returns the runs that hold memory: being read, being decoded, and the waiting part of the rest of the
  * window. */
 static uint64_t runs_held(const leat__footprint_facts *f, uint32_t window)
 {
@@ -80,10 +80,10 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
 {
     uint64_t run = samples_of_run(f), frame = f->frame_bytes;
     *out = (leat__footprint){.window = leat__flow_window(f->threads, f->io_depth)};
-    /* where sizes differ much, runs of small samples have more of them */
+    /* where sizes differ much, runs of small samples have more samples */
     uint64_t most = leat__run_samples(f->batch, f->threads, f->max_sample_bytes);
     uint64_t many = f->max_sample_bytes >= VARIED * f->sample_bytes ? LEAT_MIN(most, run + run / 2) : run;
-    /* the runs in flight lie anywhere: the batches at both ends of them are only partly theirs */
+    /* the runs in flight may begin and end in the middle of a batch: one more at each end */
     uint64_t filling = 2 + out->window * many / LEAT_MAX(f->batch, 1u);
     out->waiting = f->prefetch * frame;
     out->lent = LEAT__LOANS * frame;
@@ -91,7 +91,7 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
     out->frames = (uint32_t)(f->prefetch + LEAT__LOANS + filling);
     out->reading = reading(f, out->window);
     out->scratch = f->threads * THREAD_BYTES;
-    /* memory of a large image is released with its run: the others hold any, rarely the largest */
+    /* memory of a large image is released with its run; other workers hold any image, rarely the largest */
     uint64_t other_image = LEAT_MIN(f->max_image_bytes, RARELY_LARGER * f->image_bytes);
     out->images = f->max_image_bytes + (LEAT_MAX(f->threads, 1u) - 1) * other_image;
     out->process = f->process_bytes > 0 ? f->process_bytes : PROCESS_BYTES;

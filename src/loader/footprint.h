@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Predicts the memory of a loader: a pure function of its options and of a few facts of the pack.
- * The loader sizes its runs with it, and `leat plan` uses it before a run: there is no second
- * model. Any thread.
+ * Predicts the memory of a loader: a pure function of its options and of a few facts of the pack. The loader
+ * sizes its runs with it, and `leat plan` uses the same model before a run. Any thread.
  */
 #ifndef LEAT_LOADER_FOOTPRINT_H
 #define LEAT_LOADER_FOOTPRINT_H
@@ -10,16 +9,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LEAT__RUN_MAX 16                     /* samples of a run, at most; of tiny ones more */
-#define LEAT__RUN_LISTED 64                  /* the same of samples that the host only lists for a device */
+#define LEAT__RUN_MAX 16                     /* most samples of a run; more if they are tiny */
+#define LEAT__RUN_LISTED 64                  /* most samples of a run that the host only lists for a device */
 #define LEAT__RUN_TARGET (UINT64_C(2) << 20) /* encoded bytes after which a run is full */
-#define LEAT__WORKER_RAM (UINT64_C(2) << 20) /* charged for the scratch of one worker */
+#define LEAT__WORKER_RAM (UINT64_C(2) << 20) /* bytes charged for the scratch of one worker */
 #define LEAT__LOANS 1                        /* a training loop holds one batch while it asks for the next */
 
-/* Samples in a run: small enough that every worker gets several per batch. */
+/* Returns the most samples of a run, small enough that every worker gets several runs per batch. */
 uint32_t leat__run_samples(uint32_t batch, uint32_t threads, uint64_t max_sample_bytes);
-/* The actual samples per run for this mean size: a run is full with the sample that exceeds the
- * target. */
+/* Returns the usual number of samples per run for this mean size: a run is full with the sample that exceeds
+ * the target. */
 uint32_t leat__run_usual(uint32_t batch, uint32_t threads, uint64_t sample_bytes, uint64_t max_sample_bytes);
 
 typedef struct leat__footprint_facts {
@@ -28,11 +27,10 @@ typedef struct leat__footprint_facts {
     uint64_t frame_bytes; /* a full batch */
     uint64_t sample_bytes, max_sample_bytes; /* encoded: mean and largest */
     bool in_memory;                          /* the pack is in the OS page cache: nothing is prefetched */
-    uint64_t process_bytes;                  /* outside the budget and the workers; 0 = usual */
-    /* of images that ops work on, beyond LEAT__WORKER_RAM (loader/scratch.h): mean and largest */
+    uint64_t process_bytes; /* memory outside the budget and the workers; 0 = the usual amount */
+    /* mean and largest memory of an image that ops work on, beyond LEAT__WORKER_RAM (loader/scratch.h) */
     uint64_t image_bytes, max_image_bytes;
-    double busy; /* share of time in which the workers have something to decode; 0 = unknown:
-                  * all */
+    double busy; /* share of time in which the workers decode; 0 = unknown: always */
 } leat__footprint_facts;
 
 /* All in bytes. `frames` counts batches in memory when the consumer is slower and every queue is
@@ -43,15 +41,15 @@ typedef struct leat__footprint {
     uint64_t waiting, filling, lent; /* batches */
     uint64_t reading;                /* encoded samples, and blocks kept for reuse */
     uint64_t scratch;                /* of the workers, outside the budget */
-    uint64_t images;                 /* that the workers work on, where they are large: in the budget */
+    uint64_t images;                 /* large images that the workers decode, within the budget */
     uint64_t process;                /* outside the budget: code, libraries, stacks, the index */
     uint64_t resident;               /* the sum: memory of the process */
     uint64_t budget;                 /* a limit that never blocks work */
-    uint64_t floor;                  /* the minimum to start */
+    uint64_t floor;                  /* the minimum budget */
 } leat__footprint;
 
-/* The minimum budget: the largest step, a group, the borrowed batches, one worker; as the engine
- * counts it for the loader's stages. UINT64_MAX on overflow. */
+/* Computes the minimum budget as the engine does for the loader's stages: the largest step, a group, the
+ * borrowed batches, one worker. UINT64_MAX on overflow. */
 uint64_t leat__footprint_floor(uint64_t run_bytes, uint64_t frame_bytes);
 
 void leat__footprint_of(const leat__footprint_facts *facts, leat__footprint *out);

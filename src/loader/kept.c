@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One pointer per part of every shard's file, set once. Two threads may read the same part at
- * once; the second copy is freed.
+ * Keeps one pointer per part of every shard's file, set once. If two threads read the same part, the second
+ * copy is freed.
  */
 #include "loader/kept.h"
 
@@ -17,14 +17,14 @@
 #include "pack/reader.h"
 
 #define INDEX_FREE                                                                                           \
-    (UINT64_C(16) << 20) /* index bytes that every pack keeps, outside the                                   \
+    (UINT64_C(16) << 20) /* index bytes that every pack may cache outside the                                \
                           * budget */
 
 struct leat__kept {
     leat_pack *pack;
     uint64_t limit;
     _Atomic uint64_t bytes;
-    uint64_t *first; /* part of each shard; one more than shards */
+    uint64_t *first; /* first part of each shard, and the end */
     _Atomic(uint8_t *) *parts;
 };
 
@@ -77,7 +77,7 @@ bool leat__kept_has(const leat__kept *k, uint32_t shard, uint64_t offset, uint64
     return true;
 }
 
-/* The part with `offset`, read if needed; NULL when it cannot be read or kept. */
+/* Returns the part that contains `offset`, read if needed; NULL when it cannot be read or kept. */
 static const uint8_t *fill(leat__kept *k, uint32_t shard, uint64_t offset)
 {
     _Atomic(uint8_t *) *place = &k->parts[k->first[shard] + offset / LEAT__KEPT_PART];
@@ -126,21 +126,21 @@ static bool is_remote(const leat_pack *pack)
     return false;
 }
 
-/* A piece of a remote index that is not kept costs a request each time, so nearly all of the budget above
- * the floor is better used for it than for anything else. What is kept is charged. */
+/* Keeps a remote index in memory. A piece that is not kept costs a request each time, so it gets nearly all
+ * of the budget above the floor. Kept bytes are charged. */
 static void keep_remote_index(leat_loader *l)
 {
     uint64_t limit = leat__budget_limit(l->budget), total = leat__pack_index_bytes(l->pack);
     uint64_t room = limit > l->floor ? (limit - l->floor) / 4 * 3 : 0;
     uint64_t want = LEAT_MIN(total, LEAT_MAX(room, INDEX_FREE));
     while (want > INDEX_FREE && leat_budget_try(l->budget, LEAT_BUDGET_PAGE, want - INDEX_FREE) != 0)
-        want = LEAT_MAX(want / 2, INDEX_FREE); /* others on the same budget hold the rest */
+        want = LEAT_MAX(want / 2, INDEX_FREE); /* other users of the budget hold the rest */
     if (want > INDEX_FREE) l->kept_bytes = want - INDEX_FREE;
     leat__pack_index_limit(l->pack, LEAT_MAX(want, INDEX_FREE));
 }
 
-/* Shuffled orders read a few bytes of the index elsewhere for every sample. Beyond what
- * every pack keeps, the index gets up to a quarter of the budget above the floor. */
+/* Shuffled orders read a few index bytes at a random place for every sample. In addition to INDEX_FREE, the
+ * index gets up to a quarter of the budget above the floor. */
 static void keep_index(leat_loader *l)
 {
     if (is_remote(l->pack)) {
@@ -156,14 +156,12 @@ static void keep_index(leat_loader *l)
     leat__pack_index_keep(l->pack, want);
 }
 
-/* Tiny samples in shuffled orders: keeps their bytes too, up to a quarter of the
- * rest. */
+/* With tiny samples in shuffled orders: keeps their bytes too, up to a quarter of the rest. */
 static int keep_samples(leat_loader *l, leat_error *err)
 {
     leat_budget_stats b;
     leat_budget_read(l->budget, &b);
-    uint64_t taken = l->floor + b.used, total = 0; /* leaves a share for others on the same
-                                                    * budget */
+    uint64_t taken = l->floor + b.used, total = 0; /* leaves a share for other users of the budget */
     uint64_t room = b.limit > taken ? (b.limit - taken) / 4 : 0;
 
     if (!leat__order_shuffled(l->opts.order) || l->opts.cache != LEAT_CACHE_OS || l->info.samples == 0 ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parts of a pack that a loader keeps in memory besides its batches: the index, and the bytes of
- * tiny samples. Orders with random access read a few bytes elsewhere for every sample, and a
- * system call for each would cost more than everything else.
+ * Parts of a pack that a loader keeps in memory besides its batches: the index, and the bytes of tiny
+ * samples. Shuffled orders read a few bytes at a random place for every sample, and a system call for each
+ * would cost more than everything else.
  *
  * Samples are kept as parts of their file, each copied from the OS page cache when its first
  * sample is requested; nothing here waits for a disk, and nothing is released before close. The
@@ -24,15 +24,15 @@
 
 typedef struct leat__kept leat__kept;
 
-/* Keeps at most `limit` bytes. The pack must outlive it. */
+/* Opens an object that keeps at most `limit` bytes. The pack must outlive it. */
 int leat__kept_open(leat__kept **kept, leat_pack *pack, uint64_t limit, leat_error *err) LEAT_MUST_CHECK;
 void leat__kept_close(leat__kept **kept);
 
 /* True when the bytes are kept; then also prefetches them into the CPU cache. */
 bool leat__kept_has(const leat__kept *kept, uint32_t shard, uint64_t offset, uint64_t len);
 
-/* Copies bytes of a shard's file; keeps the parts they are in, if there is room. False when the
- * OS does not have them in memory: nothing was copied. */
+/* Copies bytes of a shard's file, and keeps their parts if there is room. False when they are not in the OS
+ * page cache; then nothing is copied. */
 bool leat__kept_copy(leat__kept *kept, uint32_t shard, uint64_t offset, void *to, uint64_t len);
 
 /* Bytes held now. */

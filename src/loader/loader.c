@@ -33,11 +33,11 @@
 #include "pack/schema.h"
 
 #define QUARANTINE_LINE_MAX 8192
-#define IDLE_BATCHES 8u /* without work of the device, before the user is told */
+#define IDLE_BATCHES 8u /* batches without work on the device before the user is told */
 #define AHEAD_SAMPLES 32u
 #define AHEAD_BYTES (UINT64_C(16) << 20)
 #define COPIES_MAX 65536   /* batches passed to the copying thread at once: all that are ready */
-#define DEVICE_SLICE_MS 20 /* between checks whether the consumer holds all device memory */
+#define DEVICE_SLICE_MS 20 /* time between checks whether the consumer holds all device memory */
 
 int leat_loader_open(leat_loader **out, const char *path, const leat_loader_opts *opts, leat_error *err)
 {
@@ -123,8 +123,8 @@ static int read_process(void *cookie, void *ctx, leat_task *task, leat_error *er
     return rc;
 }
 
-/* Workers' scratch outlives the epoch: the next one reuses it, preferably from its own NUMA
- * node. */
+/* Takes idle scratch, preferably from this NUMA node. The scratch of workers outlives the epoch, and the next
+ * one reuses it. */
 static leat__run_worker *take_idle_locked(leat_loader *l, int32_t node)
 {
     leat__run_worker **at = &l->idle;
@@ -191,7 +191,7 @@ static int collate_process(void *cookie, void *ctx, leat_task *task, leat_error 
     uint64_t begin = leat__trace_begin();
     const leat_loader *l = cookie;
     (void)ctx;
-    /* rows that the device decodes can still turn out to be bad: then the batch is finished there */
+    /* rows that the device decodes can still be bad, so such a batch is finished later (to_device.c) */
     if (f->tiles == NULL) leat__frame_finish(f);
     const uint64_t first = f->batch.position;
     const uint32_t skip = first < l->feed.begin ? (uint32_t)(l->feed.begin - first) : 0;
@@ -263,7 +263,7 @@ static int add_stages(leat_loader *l, leat_flow *flow, leat_error *err)
     s.kind = LEAT_STAGE_GATHER;
     s.name = "collate";
     s.cookie = l;
-    s.count = l->opts.batch_size; /* at most: one run per sample */
+    s.count = l->opts.batch_size; /* at most one run per sample */
     s.closes = run_closes_batch;
     s.bytes_in = l->max_frame_bytes;
     s.category = LEAT_BUDGET_BATCH;
@@ -291,12 +291,12 @@ static void stop_epoch(leat_loader *l)
     leat__mutex_lock(&l->lock);
     if (l->begun) leat__loader_remember_locked(l);
     flow = l->flow;
-    l->flow = NULL; /* no thread may read from a flow that is being closed */
+    l->flow = NULL; /* so that no thread reads a flow that is being closed */
     l->begun = false;
     leat__mutex_unlock(&l->lock);
     if (flow != NULL) leat_flow_cancel(flow);
     if (l->device != NULL) leat__to_device_cancel(l->device);
-    atomic_store(&l->env.stop, true); /* close waits for one sample per worker, not for a run */
+    atomic_store(&l->env.stop, true); /* close then waits for one sample per worker, not for a whole run */
     if (l->env.remote && l->env.aio != NULL) leat__aio_stop_remote(l->env.aio, true);
     if (l->env.disk != NULL) leat__disk_hurry(l->env.disk, true);
     leat_flow_close(&flow);
@@ -324,7 +324,7 @@ void leat_loader_stop(leat_loader *l)
     if (leat__loader_check(l, NULL) == 0) stop_epoch(l);
 }
 
-/* In a forked child nothing is changed: it belongs to the parent's threads. */
+/* In a forked child nothing is freed, because it belongs to the parent's threads. */
 void leat_loader_close(leat_loader **out)
 {
     leat_loader *l = out != NULL ? *out : NULL;
@@ -353,8 +353,8 @@ static void reset_counters(leat_loader *l)
     memset(l->page_seen, 0, l->info.pages / 8 + 1);
 }
 
-/* Batches of a few samples are too little work to wake a worker: start with more of them
- * prefetched, if that takes little memory. A device that decodes works on several at once. */
+/* Returns the initial prefetch. A batch of few samples is too little work to wake a worker, so more batches
+ * are prefetched if that takes little memory. A device decodes several batches at once. */
 static uint32_t first_prefetch(const leat_loader *l)
 {
     uint64_t wanted = leat__ceil_div(AHEAD_SAMPLES, l->opts.batch_size);
@@ -367,17 +367,17 @@ static uint32_t first_prefetch(const leat_loader *l)
 static void set_order_epoch(leat_loader *l, uint64_t epoch)
 {
     if (l->order_epoch != epoch) leat__order_epoch(l->order, epoch);
-    l->order_epoch = epoch; /* 0 when it was opened */
+    l->order_epoch = epoch; /* it is opened for epoch 0 */
 }
 
-/* Begins `epoch` at row `row` of this rank, which is in its batch `first_batch`. */
+/* Begins `epoch` at row `row` of this rank, which is in batch `first_batch`. */
 static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, uint64_t first_batch, leat_error *err)
 {
     leat_flow_opts o;
     leat_flow *flow = NULL;
     int rc;
 
-    if (epoch > INT64_MAX) /* a state could not be read back */
+    if (epoch > INT64_MAX) /* else its state could not be read back */
         return leat__fail(err, LEAT_EINVAL, "epoch %llu: it must be below 2^63", (unsigned long long)epoch);
     stop_epoch(l);
     leat__mutex_lock(&l->lock);
@@ -388,7 +388,7 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, uint64_t first
     l->started_at = row;
     l->first_batch = first_batch;
     set_order_epoch(l, epoch);
-    /* the rest of a mixed batch depends on its other rows: make all, deliver the rest */
+    /* rows of a mixed batch depend on each other: make all, deliver the rest */
     l->feed.at = l->env.mixed ? row - row % l->opts.batch_size : row;
     l->feed.begin = row;
     l->feed.end = l->run_rows;
@@ -492,7 +492,7 @@ static int quarantine(leat_loader *l, const leat__frame *f, leat_error *err)
     return rc;
 }
 
-/* The policy, in the order of batches: fail, or count against the limit. */
+/* Applies the policy for bad samples, in the order of batches: fails, or counts them against the limit. */
 static int judge_batch(leat_loader *l, const leat__frame *f, leat_error *err)
 {
     if (f->bad == NULL) return 0;
@@ -519,9 +519,8 @@ static int fail_epoch(leat_loader *l, int rc, const leat_error *err)
     return rc;
 }
 
-/* At the end of this rank's rows: NULL, or a batch of 0 samples for a rank without a part in the
- * last global batch. All ranks get the same number of batches, so that collective calls stay in
- * step. */
+/* At the end of this rank's rows: returns NULL, or a batch of 0 samples for a rank without samples in the
+ * last global batch. All ranks get the same number of batches, so that their collective operations match. */
 static int give_empty(leat_loader *l, leat_batch **out, leat_error *err)
 {
     leat__frame *f;
@@ -566,8 +565,8 @@ static int explain_shortage(leat__to_device *d, leat_error *err)
     return 0;
 }
 
-/* The next batch of the flow. With a device, checks from time to time whether only the consumer can release
- * memory there: then no batch can come, or the CPUs have to decode it. */
+/* Waits for the next batch of the flow. With a device, checks from time to time whether only the consumer can
+ * release device memory. Then no batch can come, or the CPUs have to decode it. */
 static int wait_batch(leat_loader *l, leat_task **task, int64_t timeout_ms, leat_error *err)
 {
     if (l->device == NULL) return leat_flow_next(l->flow, task, timeout_ms, err);
@@ -603,7 +602,7 @@ static void watch_device(leat_loader *l, bool batch)
     leat__log(&l->opts.log, LEAT_LOG_WARN, "%s", l->advice[l->advice_count++]);
 }
 
-/* After each wait: how much the device decodes of the next batches. */
+/* After each wait: decides how much of the next batches the device decodes. */
 static void divide_work(leat_loader *l, uint64_t waited, int rc, bool batch)
 {
     if (l->env.tile_blocks == NULL) return;
@@ -611,7 +610,7 @@ static void divide_work(leat_loader *l, uint64_t waited, int rc, bool batch)
         const uint32_t share = leat__split_step(&l->split, waited, leat__clock_ns(), rc == 0 && batch);
         const uint32_t before = l->env.device_share;
         l->env.device_share = leat__to_device_cramped(l->device) ? 0 : share;
-        if (before == 0 && l->env.device_share > 0) /* it works on several batches at once */
+        if (before == 0 && l->env.device_share > 0) /* the device works on several batches at once */
             leat__flow_at_least(l->flow, LEAT_KNOB_PREFETCH, LEAT__DECODE_SLOTS);
     } else if (rc == 0) {
         watch_device(l, batch);
@@ -677,7 +676,7 @@ void leat_loader_stream(leat_loader *l, uintptr_t stream)
     if (stream == LEAT_STREAM_UNKNOWN || l->spans != NULL || l->spans_failed) return;
     leat__step_spans *spans = NULL;
     l->spans_failed = leat__step_spans_open(&spans, leat__to_device_gpu(l->device), NULL) != 0;
-    leat__mutex_lock(&l->lock); /* read_stats looks at it */
+    leat__mutex_lock(&l->lock); /* the statistics read it */
     l->spans = spans;
     leat__mutex_unlock(&l->lock);
 }
@@ -692,7 +691,7 @@ void leat_batch_release(leat_batch **batch)
     if (batch == NULL || *batch == NULL) return;
     leat__frame *f = (leat__frame *)*batch;
     if (f->task != NULL) leat_task_release(f->task);
-    else leat__frame_unref(f); /* an empty one: no task made it */
+    else leat__frame_unref(f); /* an empty batch, which no task made */
     *batch = NULL;
 }
 
@@ -769,7 +768,7 @@ int leat_loader_state(leat_loader *l, uint64_t delivered, char *text, size_t cap
     leat__state s = state_of(l);
     if (delivered > l->delivered_rows) delivered = l->delivered_rows;
     uint64_t rows = l->started_at + delivered;
-    /* All ranks are at the same batch. In a smaller last one the shares differ. */
+    /* All ranks are at the same batch, but in a smaller last one their shares differ. */
     bool done = delivered == l->delivered_rows && l->first_batch + l->delivered_batches >= l->run_batches;
     s.position = done ? l->run_used : LEAT_MIN(rows * l->opts.world, s.count);
     leat__buf_init(&out, LEAT__MEM_LOADER, LEAT_LOADER_STATE_MAX);
@@ -800,7 +799,7 @@ int leat_loader_restore(leat_loader *l, const char *text, leat_error *err)
     uint64_t rows = leat__share_count(s.position, l->opts.rank, l->opts.world);
     stop_epoch(l);
     leat__change_apply(l);
-    /* An epoch that was started without its last samples ends without them, in any world. */
+    /* An epoch that began without its last samples ends without them, in any world. */
     leat__loader_extent(l, s.left_out && s.position > 0 && l->opts.drop_last == LEAT_DROP_EMPTY);
     if (rows > l->run_rows) rows = l->run_rows;
     uint64_t batch = s.position >= l->run_used ? l->run_batches : s.position / s.global_batch;

@@ -20,7 +20,7 @@
 #include "probe/meter.h"
 
 #define REPLACE_TRIES 16
-#define SAMPLE_FN_STREAM 0xffff /* stream of random numbers: used by no op */
+#define SAMPLE_FN_STREAM 0xffff /* stream of random numbers that no op uses */
 
 static _Atomic uint64_t all_decode_ns; /* for all loaders of the process */
 
@@ -31,7 +31,8 @@ uint64_t leat__run_decode_ns_all(void)
 
 /* ---- plan -------------------------------------------------------------------------------- */
 
-/* Images are decoded one at a time, for one group after another: the largest counts. */
+/* Returns the memory to decode the images of a sample. They are decoded one at a time, so the largest counts.
+ */
 static uint64_t scratch_of(const leat__run_env *env, const leat_pack_cell *cells)
 {
     uint64_t most = 0;
@@ -42,13 +43,13 @@ static uint64_t scratch_of(const leat__run_env *env, const leat_pack_cell *cells
     }
     for (uint32_t i = 0; i < env->follow.count; i++) {
         if (env->follow.list[i].role != LEAT__ROLE_MASK) continue;
-        const leat__scratch_use held = {.views = 2}; /* the visible part, as decoded */
+        const leat__scratch_use held = {.views = 2}; /* the visible part is held as decoded */
         most = LEAT_MAX(most, leat__scratch_bytes(&cells[env->follow.list[i].cell], &held));
     }
     return most;
 }
 
-/* A sample that no budget of this size can hold is an error, not an endless wait. */
+/* Fails a sample that does not fit the whole budget, which would otherwise wait indefinitely. */
 static void check_scratch(const leat__run_env *env, leat__run_sample *s)
 {
     s->scratch = scratch_of(env, s->cells);
@@ -73,8 +74,8 @@ static bool is_listed(const leat__run_env *env, const leat__run_sample *s)
            (env->reader != NULL && leat__cache_has(env->cache, s->row.page));
 }
 
-/* Charges the run for its samples. Those that are resident on the device are read one at a time, if the
- * CPUs have to decode them after all. One that is dropped from the cache before it is used is not charged. */
+/* Charges the run for its samples. Samples resident on the device are read one at a time if the CPUs have to
+ * decode them after all. A sample that is dropped from the cache before its use is not charged. */
 static void charge(leat__run *r)
 {
     uint64_t hand = 0;
@@ -163,10 +164,9 @@ typedef struct found {
     uint64_t id, salt;
     uint32_t shard;
     const leat_pack_cell *cells;
-    const uint8_t *bytes;           /* NULL: its images are resident on the device, nothing else is
-                                     * needed */
+    const uint8_t *bytes; /* NULL: its images are resident on the device, and nothing else is needed */
     uint64_t size, wanted, attempt; /* the last two as in leat__device_id */
-    uint64_t mapped;                /* where the device can read `bytes`; 0: nowhere */
+    uint64_t mapped;                /* address at which the device can read `bytes`; 0: none */
 } found;
 #define id_of(from) ((leat__device_id){(from)->id, (from)->salt, (from)->wanted, (from)->attempt})
 
@@ -186,7 +186,7 @@ static leat__draw_key key_of(const leat__run_env *env, const found *from)
     return leat__sample_key(env, from->id, from->salt);
 }
 
-/* The batch was planned with the size that the index has. */
+/* Checks that an image has the size in the index, with which the batch was planned. */
 static int check_size(const leat_pack_cell *cell, const leat__image_info *info, leat_error *err)
 {
     if (info->width == cell->image.width && info->height == cell->image.height) return 0;
@@ -225,7 +225,7 @@ static int make_images(leat__run *r, const leat__image_group *g, leat__run_worke
                                         .row = row};
         LEAT_TRY(leat__run_list(r, g, w, &listed, key, &taken, err));
         if (taken) return 0;
-        if (from->bytes == NULL) return LEAT_EAGAIN; /* its bytes are needed after all */
+        if (from->bytes == NULL) return LEAT_EAGAIN; /* its bytes are needed, but were not read */
     }
     if (g->count == 1)
         return leat__pipeline_run(g->pipelines[0], w->pipeline, &image, key,
@@ -235,7 +235,7 @@ static int make_images(leat__run *r, const leat__image_group *g, leat__run_worke
     return leat__pipeline_run_views(g->pipelines, g->count, w->pipeline, &image, key, out, err);
 }
 
-/* A label as one float per class. */
+/* Writes a label as one float per class. */
 static int write_one_hot(const leat__column *column, int64_t label, float *row, leat_error *err)
 {
     const int64_t classes = column->tensor.shape[1];
@@ -300,7 +300,7 @@ static int copy_field(const leat__run *r, uint32_t c, const found *from, uint32_
     return 0;
 }
 
-/* The caller's augmentation, on the row as left by the pipelines. */
+/* Calls the caller's augmentation on the row, after the pipelines. */
 static int call_sample_fn(const leat__run_env *env, const leat__frame *f, const found *from, uint32_t row,
                           leat_error *err)
 {
@@ -348,7 +348,7 @@ static int fill_columns(leat__run *r, leat__run_worker *w, const found *from, ui
     return 0;
 }
 
-/* A row that fails leaves nothing for the device. */
+/* Fills a row. On failure, what it listed for the device is dropped. */
 static int fill_row(leat__run *r, leat__run_worker *w, const found *from, uint32_t row, leat_error *err)
 {
     leat__run_list_mark mark = leat__run_list_marked(w);
@@ -398,7 +398,7 @@ static void describe(leat__run *r, uint64_t id, leat_error *err)
     leat__error_at(err, key, (int64_t)id, offset);
 }
 
-/* Counts sample `id`, wanted for `row`, as a bad one, for the reason `why`. */
+/* Records sample `id` of `row` as bad, for the reason `why`. */
 static int note(leat__run *r, uint64_t id, uint32_t row, leat_error *why, leat_error *err)
 {
     leat__bad *bad = leat__alloc(LEAT__MEM_LOADER, sizeof *bad);
@@ -410,7 +410,8 @@ static int note(leat__run *r, uint64_t id, uint32_t row, leat_error *why, leat_e
     return 0;
 }
 
-/* Puts sample `id`, with space in `cells`, into `row`, if decoding it takes at most `room`. */
+/* Puts a replacement into `row`, if decoding it takes at most `room` bytes. `cells` is scratch for its index
+ * entries. */
 static int stand_in(leat__run *r, leat__run_worker *w, leat__device_id which, leat_pack_cell *cells,
                     uint64_t room, uint32_t row, leat_error *err)
 {
@@ -419,7 +420,7 @@ static int stand_in(leat__run *r, leat__run_worker *w, leat__device_id which, le
     leat_pack_row place;
 
     LEAT_TRY(leat_pack_look(env->pack, id, &place, env->fields, env->field_count, cells, err));
-    /* not more than was charged, and the same in any run */
+    /* no more than was charged; the decision must be the same on every run */
     if (scratch_of(env, cells) > LEAT_MAX(room, LEAT__WORKER_RAM))
         return leat__fail(err, LEAT_EDATA, "too large to stand in");
     leat__buf_clear(&w->spare);
@@ -431,17 +432,17 @@ static int stand_in(leat__run *r, leat__run_worker *w, leat__device_id which, le
     return fill_row(r, w, &from, row, err);
 }
 
-/* True when a remote storage failed for good, after its retries: this says nothing about the sample. */
+/* True when remote storage failed after all retries, which does not mean that the sample is bad. */
 static bool storage_failed(const leat__run_env *env, int rc)
 {
     return env->remote && (rc == LEAT_EIO || rc == LEAT_EPERM || rc == LEAT_ETIMEDOUT);
 }
 
-/* The same sample is the replacement in every run: candidates follow from (seed, epoch, sample),
- * and all runs skip a damaged one. One that failed for another reason (the disk, the time limit)
- * may be available next time, so it is recorded: two runs never have different rows without a bad
- * sample counted for each. Begins with candidate `attempt`. Fails with LEAT_ENOMEM, and where a remote
- * storage does not answer: all other candidates would fail, too, each after its own retries. */
+/* Replaces a bad sample, beginning with candidate `attempt`. The replacement is the same on every training
+ * run: candidates follow from (seed, epoch, sample), and damaged ones are always skipped. A candidate that
+ * failed for another reason (disk, time limit) may be available next time, so it is recorded as bad. So if a
+ * row differs between two training runs, a bad sample was counted. Fails with LEAT_ENOMEM, and when remote
+ * storage does not answer, because all other candidates would fail too, each after its own retries. */
 static int replace_sample(leat__run *r, leat__run_worker *w, uint32_t i, uint64_t attempt, leat_error *err)
 {
     leat__run_env *env = r->env;
@@ -458,7 +459,7 @@ static int replace_sample(leat__run *r, leat__run_worker *w, uint32_t i, uint64_
         uint64_t other = env->indices != NULL ? env->indices[at] : at;
         leat_error why;
         leat__error_reset(&why);
-        /* the bad one's cells are not needed */
+        /* the cells of the bad sample are not needed any more */
         const leat__device_id which = {other, s->salt, s->id, attempt + 1};
         int rc = stand_in(r, w, which, s->cells, s->scratch, row, &why);
         if (rc == 0) return 0;
@@ -489,14 +490,14 @@ static int judge(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *why,
     return 0;
 }
 
-/* Out of memory although the budget had room: an address space limit, or other processes. Tries
- * once more, with no other thread decoding and nothing cached. */
+/* Handles running out of memory although the budget had room (an address space limit, other processes).
+ * Decodes once more, with no other thread decoding and nothing cached. */
 static int try_alone(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *why)
 {
     leat__run_env *env = r->env;
 
-    leat__run_worker_shrink(w); /* before waiting: a waiting thread holds nothing that another
-                                 * needs */
+    leat__run_worker_shrink(
+        w); /* before waiting, so that a waiting thread holds no memory that another needs */
     leat__gate_leave(&env->decoding);
     leat__gate_alone(&env->decoding);
     leat__blocks_trim(env->blocks);
@@ -541,7 +542,7 @@ int leat__run_again(leat__run_env *env, leat__frame *f, leat__run_worker *w, lea
     r->first = row;
     leat__error_reset(&why);
     leat__gate_share(&env->decoding);
-    if (id.attempt > 0) { /* the next candidates, as after damage found by the CPU */
+    if (id.attempt > 0) { /* continue with the next candidates, as after damage found by the CPU */
         rc = replace_sample(r, w, 0, id.attempt - 1, err);
     } else if ((rc = stand_in(r, w, id, r->sample[0].cells, UINT64_MAX, row, &why)) == LEAT_ENOMEM) {
         if (err != NULL) *err = why;
@@ -565,7 +566,7 @@ int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err)
         else rc = decode_one(r, w, i, err);
     }
     drop_encoded(r);
-    /* memory that a worker grew to for a large image was charged to this run only */
+    /* extra memory for a large image was charged to this run only */
     if (r->scratch_bytes > 0) leat__run_worker_shrink(w);
     rc = leat__run_list_end(r, w, rc, err);
     leat__gate_leave(&r->env->decoding);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A run: a few neighbouring samples of one batch in flight. It is planned where the order is
- * known (one thread at a time), read on the I/O lane without waiting, and decoded on a CPU worker
- * directly into its rows of the batch.
+ * A run: a few neighbouring samples of one batch, in flight together. The feed plans it (one thread at a
+ * time), the I/O lane reads it asynchronously, and a CPU worker decodes it directly into its rows of the
+ * batch.
  *
- *   plan:    positions -> samples, position and number of their bytes
+ *   plan:    positions -> samples, and where their bytes are
  *   read:    from the page cache of the process, or from the file, asynchronously; bytes in the OS
  *            page cache are left there
- *   decode:  copy those, verify, pipelines, plain fields; bad samples go to the policy
+ *   decode:  copies those bytes, verifies, runs pipelines, copies plain fields, handles bad samples
  */
 #ifndef LEAT_LOADER_LOADER_RUN_H
 #define LEAT_LOADER_LOADER_RUN_H
@@ -34,9 +34,9 @@
 
 /* Images made from one field: one pipeline, or several views of the same pixels. */
 typedef struct leat__image_group {
-    uint32_t field, cell; /* of the pack; its index among the cells of a sample */
+    uint32_t field, cell; /* field of the pack, and its index among the cells of a sample */
     uint32_t count;
-    uint32_t *columns; /* of the shape */
+    uint32_t *columns; /* columns of the shape */
     const leat__pipeline **pipelines;
     leat__scratch_use use;
 } leat__image_group;
@@ -49,7 +49,7 @@ typedef struct leat__run_env {
     uint32_t group_count;
     uint32_t *fields; /* fields of the pack to read from the index */
     uint32_t field_count;
-    const void **tables; /* tile codec: of each pack, NULL where it has none */
+    const void **tables; /* tables of the tile codec per pack, NULL where it has none */
     leat__aio *aio;
     leat__blocks *blocks;   /* for encoded samples */
     leat__readahead *ahead; /* cache=os with pages read in order, or NULL */
@@ -59,36 +59,35 @@ typedef struct leat__run_env {
     leat__gpu *reader;    /* the device that may read pages of the cache in place, or NULL */
     bool remote;          /* a pack is read over a network: exact ranges, no page cache */
     leat__disk *disk;     /* pages cached on disk, or NULL */
-    uint64_t *disk_base;  /* begin of each shard in it */
-    uint8_t *disk_wanted; /* a bit per page that the subset has; made when it is needed */
+    uint64_t *disk_base;  /* offset of each shard in it */
+    uint8_t *disk_wanted; /* bit per page: the subset needs it; made on demand */
     leat_on_error on_error;
     leat_orientation orientation;
     uint64_t seed, epoch;
     bool hashes;
     leat__follow follow;
-    bool mixed;               /* batches change after their rows are complete: hashed then */
+    bool mixed;               /* batches are mixed after their rows are complete, and hashed afterwards */
     leat_sample_fn sample_fn; /* the caller's augmentation, or NULL */
     void *sample_cookie;
-    /* replacement: the universe to draw from */
+    /* the samples that replacements are drawn from */
     uint64_t universe;
-    const uint64_t *indices;       /* NULL = all samples */
-    const leat__shares *shares;    /* mixed packs: replacements come from the sample's own pack;
-                                    * or NULL */
-    uint64_t scratch_most;         /* most that one image may take beyond that; changes between runs */
-    leat__gate decoding;           /* exclusive: decoding again after running out of memory */
-    leat__blocks *tile_blocks;     /* for tiles that a device decodes; NULL = the CPU decodes everything */
-    _Atomic uint32_t device_share; /* runs of LEAT__SHARE_WHOLE whose images the device decodes */
+    const uint64_t *indices;    /* NULL = all samples */
+    const leat__shares *shares; /* mixed packs: replacements come from the sample's own pack;
+                                 * or NULL */
+    uint64_t scratch_most; /* most memory that one image may take beyond the worker's; changes between runs */
+    leat__gate decoding;   /* taken exclusively to decode again after running out of memory */
+    leat__blocks *tile_blocks; /* blocks for tiles that a device decodes; NULL = the CPU decodes everything */
+    _Atomic uint32_t device_share; /* of LEAT__SHARE_WHOLE runs, how many the device decodes */
     _Atomic uint32_t run_number;
-    _Atomic uint64_t device_images; /* given to the device */
-    atomic_bool tiled;              /* a tiled image was seen that could be given to it */
-    _Atomic uint64_t list_ns;       /* time of workers that listed them */
+    _Atomic uint64_t device_images; /* images given to the device */
+    atomic_bool tiled;              /* there was a tiled image that could be given to the device */
+    _Atomic uint64_t list_ns;       /* time that workers spent listing them */
     leat__device_store *store;      /* tiles that stay on the device, or NULL */
-    bool store_alone;               /* samples need only the index and their images: resident ones are not
-                                     * read */
-    _Atomic uint64_t arena_bytes;   /* bytes of the tiles of a batch, as far as known, */
-    uint64_t arena_most;            /* and as the budget has room for */
-    atomic_bool stop;               /* the rest of the epoch is not needed */
-    _Atomic uint32_t warm;          /* consecutive runs that were entirely in the OS page cache */
+    bool store_alone; /* samples need only their images and the index, so resident ones are not read */
+    _Atomic uint64_t arena_bytes; /* estimated bytes of the tiles of a batch */
+    uint64_t arena_most;          /* limit of arena_bytes, from the budget */
+    atomic_bool stop;             /* the rest of the epoch is not needed */
+    _Atomic uint32_t warm;        /* consecutive runs that were entirely in the OS page cache */
     _Atomic uint64_t disk_hits;
     _Atomic uint64_t read_bytes, reads, cache_hits, cache_misses, read_ns, decode_ns;
 } leat__run_env;
@@ -103,14 +102,14 @@ typedef struct leat__run_sample {
     uint64_t id, salt;
     leat_pack_row row;
     leat_pack_page page;   /* known when whole pages are read */
-    leat_pack_cell *cells; /* of env->fields */
-    bool listed;           /* the device has its bytes, or reads them from the cache: the host does not */
-    uint32_t uses;         /* of its page, announced with this sample; 0 = already announced */
+    leat_pack_cell *cells; /* index entries of env->fields */
+    bool listed;           /* the device has its bytes or reads them from the cache, so the host does not */
+    uint32_t uses;         /* uses of its page, announced with this sample; 0 = already announced */
     bool counted;          /* its page was counted as missing when it was requested ahead */
     const uint8_t *data;   /* where the sample's bytes are, once read */
     bool claimed;          /* this sample's request fetches its page for the disk cache */
     leat__disk_waiter disk_waiter; /* another thread or process fetches the page */
-    leat__disk_saver saver;        /* stores the page that `direct` has */
+    leat__disk_saver saver;        /* stores the page in `direct` */
     bool from_disk;                /* the bytes come from the disk cache */
     bool later;                    /* in the OS page cache: copied when it is decoded */
     int rc;                        /* why it could not be read */
@@ -119,10 +118,10 @@ typedef struct leat__run_sample {
     leat__block direct; /* separate block for a direct read without the cache */
     leat__aio_req req;
     leat__cache_waiter waiter;
-    leat_error *error; /* of rc, when there is one */
+    leat_error *error; /* details of rc, or NULL */
 } leat__run_sample;
 
-/* Lists of tiles, per sample: what most images need at most. And per run, for a large one among them. */
+/* Memory for lists of tiles: per sample, enough for most images; and per run, for one large image. */
 #define LEAT__LIST_BYTES UINT64_C(4096)
 #define LEAT__LIST_LARGE (UINT64_C(16) << 10)
 
@@ -130,19 +129,19 @@ struct leat__run {
     leat__run_env *env;
     leat__frame *frame;     /* a reference */
     uint32_t first, count;  /* rows of the frame */
-    bool last;              /* of its batch */
-    uint64_t encoded_bytes; /* charged while reading */
-    uint64_t share_bytes;   /* of the batch; kept with it */
-    uint64_t scratch_bytes; /* charged until it is decoded: the needs of its largest image
-                             * beyond the worker's own */
+    bool last;              /* last run of its batch */
+    uint64_t encoded_bytes; /* bytes of encoded samples, charged while reading */
+    uint64_t share_bytes;   /* its share of the batch's bytes; stays charged with the batch */
+    uint64_t scratch_bytes; /* memory for its largest image, in addition to the worker's own; charged until it
+                               is decoded */
     leat__block buf;        /* cache=os: the prefetched samples */
     leat__block hand;       /* the sample being decoded, if it was in the OS page cache */
     uint64_t hand_bytes;
     bool on_device;          /* tiled images are listed for the device, not decoded */
-    bool reads;              /* and it may read cached pages in place */
-    uint64_t list_bytes;     /* charged for these lists until they are made, */
-    uint64_t tile_bytes;     /* and then: kept with the batch */
-    leat__page_ahead *ahead; /* whose request it is, when only its page is to be read; or NULL */
+    bool reads;              /* the device may read cached pages in place */
+    uint64_t list_bytes;     /* charged for the lists until they are made */
+    uint64_t tile_bytes;     /* charged for the finished lists; stays charged with the batch */
+    leat__page_ahead *ahead; /* set when the run only requests a page ahead; else NULL */
     leat_task *task;
     _Atomic uint32_t pending;
     leat__run_sample sample[];
@@ -155,37 +154,36 @@ typedef struct leat__run_worker {
     leat__pipeline_worker *pipeline;
     leat__buf spare; /* bytes of replacements */
     leat__follow_scratch follow;
-    leat__device_chunk chunk; /* images for the device, of the run being worked on */
-    leat__buf chunk_ids;      /* and their samples: leat__device_id, */
-    leat__buf chunk_keep;     /* and claims in the store: leat__device_entry *, */
-    leat__buf chunk_pages;    /* and cached pages that the device will read: leat__cached *, pinned */
+    leat__device_chunk chunk; /* images of the current run for the device */
+    leat__buf chunk_ids;      /* their samples: leat__device_id */
+    leat__buf chunk_keep;     /* their claims in the store: leat__device_entry * */
+    leat__buf chunk_pages;    /* pinned cached pages that the device will read: leat__cached * */
 } leat__run_worker;
 
 int leat__run_worker_open(leat__run_worker **w, leat_error *err) LEAT_MUST_CHECK;
 void leat__run_worker_close(leat__run_worker **w);
-void leat__run_worker_shrink(leat__run_worker *w); /* releases what it grew to; its pipeline is
-                                                    * NULL then */
+void leat__run_worker_shrink(leat__run_worker *w); /* frees its memory; its pipeline is NULL afterwards */
 
-/* Looks up the positions of `ids`; `salts` (shares.h) belong to them. Damage in the index fails
- * the sample, not the run. */
+/* Looks up the samples `ids` in the index; `salts` (shares.h) belong to them. Damage in the index fails the
+ * sample, not the run. */
 int leat__run_open(leat__run **r, leat__run_env *env, const uint64_t *ids, const uint64_t *salts,
                    uint32_t count, leat_error *err) LEAT_MUST_CHECK;
 void leat__run_close(leat__run *r);
-void leat__run_shorten(leat__run *r, uint32_t count); /* before it is read: to its first `count` samples */
+void leat__run_shorten(leat__run *r, uint32_t count); /* keeps the first `count` samples; before it is read */
 
 /* Fills the rows. Fails only for reasons unrelated to a sample (out of memory, the epoch is
  * over). */
 int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err) LEAT_MUST_CHECK;
 
-/* The random stream for a sample's augmentations. A sample that comes again in an epoch gets
- * another one. */
+/* Returns the key of a sample's random augmentations. A sample that comes again in an epoch has another salt,
+ * and so another key. */
 leat__draw_key leat__sample_key(const leat__run_env *env, uint64_t id, uint64_t salt);
 
-/* Time that workers of all loaders of this process spent in leat__run_decode. Any thread. */
+/* Returns the time that workers of all loaders of this process spent in leat__run_decode. Any thread. */
 uint64_t leat__run_decode_ns_all(void);
 
-/* Decodes sample `id` again for `row` of the batch, now on the CPU: the device found damage in
- * it. Bad samples go to the policy as in decode. */
+/* Decodes sample `id` again for `row` of the batch, on the CPU, after the device found damage in it. Bad
+ * samples are handled as in decode. */
 int leat__run_again(leat__run_env *env, leat__frame *f, leat__run_worker *w, leat__device_id id, uint32_t row,
                     leat_error *err) LEAT_MUST_CHECK;
 

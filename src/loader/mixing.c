@@ -19,7 +19,7 @@
 
 #define CLASSES_MAX (1u << 20)
 
-/* Whole pixels of other samples take the place of own ones, and the label of the image stays. */
+/* True for ops that replace whole pixels by those of other samples, and keep the label of the image. */
 static bool moves_pixels(const leat__op_spec *op)
 {
     return leat__mosaic_is(op) || leat__paste_is(op);
@@ -82,7 +82,7 @@ static int find_label(leat__mixing *m, leat_pack *pack, const leat_loader_opts *
     return leat__fail(err, LEAT_EINVAL, "MixUp and CutMix mix labels: field '%s' must be among fields", name);
 }
 
-/* The labels become rows of one float per class. */
+/* Turns the label column into rows of one float per class. */
 static int soften(leat__mixing *m, leat_pack *pack, const leat_loader_opts *o, leat__shape *shape,
                   leat_error *err)
 {
@@ -112,7 +112,7 @@ static int soften(leat__mixing *m, leat_pack *pack, const leat_loader_opts *o, l
     return 0;
 }
 
-/* A column beside the label, named after it. */
+/* Adds a column that is named after the label. */
 static int add_column(leat__mixing *m, leat__shape *shape, const char *suffix, leat__column_kind kind,
                       uint32_t *at, leat_error *err)
 {
@@ -155,7 +155,7 @@ static int pair(leat__mixing *m, const leat_loader_opts *o, leat__shape *shape, 
     return add_column(m, shape, "_lambda", LEAT__COLUMN_LAMBDA, &m->lambda, err);
 }
 
-/* An op that waits for others to leave a batch alone needs one before it. */
+/* Checks that an op that applies only to unmixed batches has another batch op before it. */
 static int check_unmixed(const leat__pipeline *p, leat_error *err)
 {
     bool before = false;
@@ -170,7 +170,7 @@ static int check_unmixed(const leat__pipeline *p, leat_error *err)
     return 0;
 }
 
-/* Objects are known by their boxes. */
+/* Checks that CopyPaste has boxes, which define its objects. */
 static int check_pasting(const leat__mixed_image *images, const leat__follow *follow,
                          const leat__shape *shape, leat_error *err)
 {
@@ -183,7 +183,8 @@ static int check_pasting(const leat__mixed_image *images, const leat__follow *fo
     return 0;
 }
 
-/* Columns of what follows a Mosaic or a CopyPaste: four samples may put all their boxes into one. */
+/* Makes room in the columns that follow a Mosaic or a CopyPaste: four samples may put all their boxes into
+ * one. */
 static void make_room(const leat__follow *follow, leat__shape *shape)
 {
     for (uint32_t i = 0; i < follow->count; i++)
@@ -239,7 +240,7 @@ void leat__mixing_draw(const leat__mixing *m, const leat__frame *f, uint32_t k, 
     const uint64_t position = f->batch.position * m->world + m->rank;
     bool mixed = false;
 
-    /* draws are pure: those of the ops before tell whether the batch is mixed already */
+    /* draws are pure functions, so those of earlier ops tell whether the batch is already mixed */
     for (uint32_t i = leat__mix_unmixed(leat__pipeline_batch_op(first, k)) ? 0 : k; i <= k; i++) {
         const leat__op_spec *op = leat__pipeline_batch_op(first, i);
         *mix = (leat__mix){.lambda = 1};
@@ -249,7 +250,7 @@ void leat__mixing_draw(const leat__mixing *m, const leat__frame *f, uint32_t k, 
     }
 }
 
-/* Each sample's partner is the one before it. */
+/* Writes label pairs; each sample's partner is the one before it. */
 void leat__mixing_pairs(const leat__mixing *m, const leat__mix *mix, leat__frame *f)
 {
     const int64_t *label = f->tensors[m->label].data;
@@ -265,14 +266,14 @@ void leat__mixing_pairs(const leat__mixing *m, const leat__mix *mix, leat__frame
 
 /* ---- Mosaic ------------------------------------------------------------------------------- */
 
-/* Row `row` of part `part`: the sample itself, and those before it. */
+/* Returns the row of part `part` of a mosaic: the sample itself, or one of those before it. */
 static uint32_t part_row(uint32_t row, uint32_t part, uint32_t n)
 {
     return (row + n - part % n) % n;
 }
 
-/* Rows of pixels, or of masks. Rows before a row are not yet changed, those after it are: the last
- * ones, which the first rows need, are kept aside. */
+/* Applies Mosaic to rows of pixels or masks, from the last row to the first, so that the rows before each row
+ * are unchanged. The last rows, which the first ones need, are saved first. */
 static int mosaic_rows(const leat__mosaic *drawn, uint32_t n, leat__size size, uint32_t planes, size_t pixel,
                        uint8_t *rows, leat_error *err)
 {
@@ -374,7 +375,8 @@ static int mosaic(const leat__mixing *m, const leat__op_spec *op, leat__frame *f
     return rc;
 }
 
-/* What rows of columns that shrink have now: a batch that is skipped into moves them again. */
+/* Records what rows of shrinking columns use now, because a batch that is delivered in part moves them again.
+ */
 static void note_used(leat__frame *f)
 {
     for (uint32_t c = 0; c < f->shape->count; c++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MixUp, CutMix, Mosaic and CopyPaste on finished batches, and the labels that go with them: soft targets
- * in place of the label, or the partner's label and the weight beside it. Constant after opening; batches
- * are mixed by the worker that collates them.
+ * MixUp, CutMix, Mosaic and CopyPaste on finished batches, and their labels: soft targets instead of the
+ * label, or the partner's label and the weight in additional columns. Constant after opening; batches are
+ * mixed by the worker that collates them.
  */
 #ifndef LEAT_LOADER_MIXING_H
 #define LEAT_LOADER_MIXING_H
@@ -15,17 +15,17 @@
 /* One image column that is mixed. */
 typedef struct leat__mixed_image {
     uint32_t column;
-    const leat__pipeline *pipeline; /* a view */
+    const leat__pipeline *pipeline; /* not owned */
 } leat__mixed_image;
 
 typedef struct leat__mixing {
     leat__mixed_image *images; /* all image columns; NULL = nothing is mixed */
     uint32_t image_count;
     uint32_t label;           /* column of the labels, as soft targets when classes > 0 */
-    uint32_t partner, lambda; /* columns of the other form */
+    uint32_t partner, lambda; /* columns of label pairs */
     uint32_t classes;
-    bool labels;                /* MixUp or CutMix is there: labels are mixed */
-    const leat__follow *follow; /* a view: what follows a Mosaic or a CopyPaste */
+    bool labels;                /* there is a MixUp or CutMix, so labels are mixed */
+    const leat__follow *follow; /* not owned: fields that follow a Mosaic or a CopyPaste */
     uint64_t seed;
     uint32_t rank, world;
 } leat__mixing;
@@ -38,11 +38,11 @@ int leat__mixing_open(leat__mixing *m, leat_pack *pack, const leat_loader_opts *
                       leat_error *err) LEAT_MUST_CHECK;
 void leat__mixing_reset(leat__mixing *m);
 
-/* What batch op `k` draws for this frame; not for Mosaic and CopyPaste. */
+/* Draws the parameters of batch op `k` for this frame; not for Mosaic and CopyPaste. */
 void leat__mixing_draw(const leat__mixing *m, const leat__frame *f, uint32_t k, leat__mix *mix);
-/* With pairs of labels: the partner's label and the weight of each row. */
+/* With pairs of labels: writes the partner's label and the weight of each row. */
 void leat__mixing_pairs(const leat__mixing *m, const leat__mix *mix, leat__frame *f);
-/* True for pipelines with a Mosaic or a CopyPaste. */
+/* True for pipelines with a Mosaic or a CopyPaste, which only the host can apply. */
 bool leat__mixing_on_host(const leat__mixing *m);
 
 /* Mixes a frame whose rows are complete. Fails only with LEAT_ENOMEM. */

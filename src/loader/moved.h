@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Boxes of a batch that a batch op replaces: the values before it, and where the new ones go. One thread.
+ * Replaces the boxes of a batch, for a batch op: keeps the old values and appends the new ones. One thread.
  */
 #ifndef LEAT_LOADER_MOVED_H
 #define LEAT_LOADER_MOVED_H
@@ -12,7 +12,7 @@
 typedef struct leat__moved {
     leat_tensor *tensor;
     uint8_t *before;
-    int64_t *offsets; /* of `before` */
+    int64_t *offsets; /* offsets in `before` */
     int64_t at;       /* elements written */
     uint64_t size, ndim;
 } leat__moved;
@@ -24,17 +24,17 @@ typedef struct leat__moved_boxes {
     uint32_t labels;
 } leat__moved_boxes;
 
-/* Keeps what is there; `list` begins with boxes, and has `count` followers. Rows are then written from the
- * first to the last: begin, put any number of boxes, end. After the last one: finish. */
+/* Copies the current values; `list` begins with boxes and has `count` followers. Then write the rows from
+ * first to last: begin, put any number of boxes, end. After the last row: finish. */
 int leat__moved_open(leat__moved_boxes *b, leat__frame *f, const leat__follower *list, uint32_t count,
                      leat_error *err) LEAT_MUST_CHECK;
 void leat__moved_close(leat__moved_boxes *b);
 
-int64_t leat__moved_count(const leat__moved_boxes *b, uint32_t row); /* boxes that it had */
+int64_t leat__moved_count(const leat__moved_boxes *b, uint32_t row); /* boxes it had before */
 const float *leat__moved_box(const leat__moved_boxes *b, uint32_t row, int64_t i);
 
 void leat__moved_begin(leat__moved_boxes *b, uint32_t row);
-/* Box `i` of row `from`, with other numbers, and its labels. */
+/* Appends box `i` of row `from` with new coordinates, and its labels. */
 void leat__moved_put(leat__moved_boxes *b, uint32_t from, int64_t i, const float box[4]);
 void leat__moved_end(leat__moved_boxes *b, uint32_t row);
 void leat__moved_finish(leat__moved_boxes *b, uint32_t rows);

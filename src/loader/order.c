@@ -23,19 +23,19 @@
 /* Each use of the seed gets its own tweak, so that no two permutations are the same. */
 enum { TWEAK_SAMPLES = 1, TWEAK_PAGES = 2, TWEAK_WINDOW = 3, TWEAK_TURNS = 4, OP_WEIGHTED = 0x7764 };
 
-/* A stream's window has at least this many pages: with fewer, neighbours of a stream would be
- * similar. */
+/* A stream's window has at least this many pages. With fewer, neighbouring samples of a stream would often
+ * come from the same page. */
 #define STREAM_PAGES 8u
 
 struct leat__order {
     leat__order_opts opts;
     uint64_t epoch;
-    leat__perm shuffle; /* random: of positions; quasi: of pages */
+    leat__perm shuffle; /* random: shuffles positions; quasi: shuffles pages */
     /* quasi; all 0 when one window holds all pages: then the order is the random one */
     uint64_t streams;
     uint64_t *page_first;  /* pages + 1: first sample of each page in the pack */
     uint64_t *laid_before; /* pages + 1: samples before the i-th page of this epoch */
-    uint64_t window;       /* samples of a window */
+    uint64_t window;       /* samples per window */
     /* weighted: Vose's alias method */
     double *keep;
     uint32_t *other;
@@ -64,7 +64,7 @@ static int open_quasi(leat__order *o, leat_error *err)
     for (uint64_t page = 0; page < n; page++)
         o->page_first[page + 1] = o->page_first[page] + o->opts.page_samples[page];
     LEAT_ASSERT(o->page_first[n] == o->opts.count);
-    /* A window holds its share of the open pages, in samples of a mean page. */
+    /* a window has its share of the open pages, converted to samples by the mean page */
     double pages = (double)o->opts.window_pages / (double)o->streams;
     double samples = ceil(pages * (double)o->opts.count / (double)n);
     o->window = samples < 1 ? 1 : (uint64_t)samples;
@@ -72,7 +72,7 @@ static int open_quasi(leat__order *o, leat_error *err)
     return 0;
 }
 
-/* Vose: every cell keeps its own element with probability keep[i], else stands for other[i]. */
+/* Builds the alias table (Vose): cell i gives element i with probability keep[i], else other[i]. */
 static int open_weighted(leat__order *o, leat_error *err)
 {
     uint64_t n = o->opts.weight_count, small = 0, large = 0;
@@ -94,7 +94,7 @@ static int open_weighted(leat__order *o, leat_error *err)
         leat__free(stack);
         return leat__fail_nomem(err, n * 16, "the weights");
     }
-    /* one array, two stacks: small ones grow from the left, large ones from the right */
+    /* one array for two stacks: small cells from the left, large ones from the right */
     for (uint64_t i = 0; i < n; i++) {
         o->keep[i] = o->opts.weights[i] / sum * (double)n;
         o->other[i] = (uint32_t)i;
@@ -188,7 +188,7 @@ void leat__order_epoch(leat__order *o, uint64_t epoch)
     }
 }
 
-/* The sample at position `at` of the pages concatenated in this epoch's order. */
+/* Returns the sample at position `at` of the pages concatenated in this epoch's order. */
 static uint64_t laid_at(const leat__order *o, uint64_t at)
 {
     LEAT_ASSERT(at < o->laid_before[o->opts.pages]);
@@ -213,15 +213,15 @@ static uint64_t gcd(uint64_t a, uint64_t b)
     return a;
 }
 
-/* The streams take turns i -> (step * i + shift) mod n in a round, step coprime to n. A real shuffle would
- * cost 0.4 us per sample; streams already are random sets of pages. */
+/* The order of streams in a round: i -> (step * i + shift) mod n, step coprime to n. A real shuffle would
+ * cost 0.4 us per sample and is not needed, because streams are random sets of pages. */
 typedef struct turns {
     uint64_t n, step, shift;
 } turns;
 
 static turns turns_of(const leat__order *o, uint64_t round)
 {
-    /* the last round has turns of the longer streams only */
+    /* the last round has only the longer streams */
     uint64_t n = round < o->opts.count / o->streams ? o->streams : o->opts.count % o->streams;
     uint64_t draw = leat__mix64(o->opts.seed ^ tweak_of(o->epoch, TWEAK_TURNS, 0, round));
     turns t = {.n = n, .step = 1 + (uint32_t)draw % n, .shift = (draw >> 32) % n};
@@ -229,7 +229,7 @@ static turns turns_of(const leat__order *o, uint64_t round)
     return t;
 }
 
-/* Which stream has turn `i`. */
+/* Returns the stream that has turn `i`. */
 static uint64_t turn_at(turns t, uint64_t i)
 {
     LEAT_ASSERT(i < t.n);
@@ -240,9 +240,9 @@ typedef struct window {
     uint64_t number, from, to; /* rows of the stream */
 } window;
 
-/* The window of row `i` of a stream. Boundaries are a window apart after a first window of 1/2 to
- * 3/2 of that, so that streams move to new pages at different times. A rest of less than half a
- * window joins the last one: short windows would mix few pages. */
+/* Finds the window of row `i` of a stream. The first window has 1/2 to 3/2 of the usual length, so that
+ * streams move to new pages at different times. A rest of less than half a window joins the last one, because
+ * a short window would mix few pages. */
 static window window_at(const leat__order *o, uint64_t stream, uint64_t length, uint64_t i)
 {
     LEAT_ASSERT(i < length && stream < o->streams && o->window > 0);
@@ -307,7 +307,7 @@ uint64_t leat__order_at(const leat__order *o, uint64_t position)
     return o->opts.indices != NULL ? o->opts.indices[at] : at;
 }
 
-/* The position of the turn of `stream` in a round. */
+/* Returns the position at which `stream` has its turn in a round. */
 static uint64_t position_of(const leat__order *o, uint64_t stream, uint64_t round)
 {
     turns t = turns_of(o, round);
@@ -326,7 +326,7 @@ static uint64_t quasi_find(const leat__order *o, uint64_t sample)
     }
     uint64_t laid = o->laid_before[leat__perm_find(&o->shuffle, low)] + sample - o->page_first[low];
     uint64_t base = o->opts.count / o->streams, extra = o->opts.count % o->streams;
-    uint64_t longer = extra * (base + 1); /* samples of the streams that have one more */
+    uint64_t longer = extra * (base + 1); /* samples in the streams that are one longer */
     uint64_t stream = laid < longer ? laid / (base + 1) : extra + (laid - longer) / base;
     uint64_t row = laid - stream * base - LEAT_MIN(stream, extra);
     window w = window_at(o, stream, base + (stream < extra), row);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The size of an image as pipelines get it: rotated by its orientation. Pure function.
+ * Returns the size of an image as pipelines get it, after its orientation is applied. A pure function.
  */
 #ifndef LEAT_LOADER_ORIENTED_H
 #define LEAT_LOADER_ORIENTED_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A request is a run of one sample that is not decoded: it takes the way of all samples through the page
- * cache and the disk cache, and is closed when its page has arrived. The page then stays for the announced
+ * A request is a run of one sample that is not decoded. Like other samples it goes through the page cache and
+ * the disk cache, and it is closed when its page has arrived. The page then stays cached for the announced
  * uses.
  */
 #include "loader/page_ahead.h"
@@ -17,22 +17,23 @@
 #include "loader/run_read.h"
 #include "loader/setup.h"
 
-#define REMOTE_DEPTH 16u /* initial runs in flight, at least */
-/* Limits of the bytes in flight from a bucket, with the batches they go into. A range is in flight for one
- * round trip and its transfer. Without pages read ahead, the limit starts at a small share of the budget,
- * which leaves space for pages, and grows quickly. */
+#define REMOTE_DEPTH 16u /* least initial runs in flight */
+/* Limits of the bytes in flight from a bucket, including the batches they go into. A range is in flight for
+ * one round trip and its transfer. Without page requests ahead, the limit starts at a small share of the
+ * budget, which leaves room for pages, and grows quickly. */
 #define REMOTE_BYTES (UINT64_C(256) << 20)
 #define REMOTE_SHARE_FIRST 16u
 #define REMOTE_SHARE_MOST 4u
 #define REMOTE_DEPTH_MAX 256u
-#define LOOK_ROWS 256u /* in one call: more than a run has, so it gets ahead */
+#define LOOK_ROWS 256u /* rows per call: more than a run has, so that it gets ahead of the feed */
 
 struct leat__page_ahead {
     uint64_t pages;
-    uint64_t row;         /* of this rank: the next one to look at */
-    uint64_t bytes, most; /* of pages requested whose first sample is not planned yet */
-    uint64_t known;       /* pages seen in this epoch: none is left when it is all */
-    uint8_t *unused;      /* bit per page: requested, its first sample is not planned */
+    uint64_t row; /* next row of this rank to look at */
+    uint64_t bytes,
+        most;        /* bytes of requested pages whose first sample is not planned yet, and their limit */
+    uint64_t known;  /* pages seen in this epoch */
+    uint8_t *unused; /* bit per page: requested, and its first sample is not planned yet */
     leat__mutex lock;
     leat__cond ended;
     uint32_t in_flight; /* guarded by lock */
@@ -68,7 +69,7 @@ void leat__page_ahead_close(leat__page_ahead **out)
     *out = NULL;
 }
 
-/* Bytes of the pages whose samples come in turn. */
+/* Returns the bytes of the pages that the order reads from at a time. */
 static uint64_t open_bytes(const leat_loader *l)
 {
     uint64_t mean = l->info.bytes / LEAT_MAX(l->info.pages, UINT64_C(1)), bytes = l->info.bytes;
@@ -86,7 +87,7 @@ void leat__page_ahead_begin(leat_loader *l)
     memset(a->unused, 0, a->pages / 8 + 1);
     a->row = a->bytes = a->known = 0;
     a->most = most >= cap / 8 || most == REMOTE_BYTES ? most : 0;
-    /* all are needed at once: those that are neighbours are read with one request */
+    /* all pages are needed at once; neighbours are read with one request */
     if (a->most > 0 && open == l->info.bytes && l->opts.order != LEAT_ORDER_SEQUENTIAL) a->most = UINT64_MAX;
 }
 
@@ -102,7 +103,7 @@ static bool is_active(const leat__page_ahead *a)
     return a != NULL && a->most > 0;
 }
 
-/* Runs in flight from a bucket whose bytes take 1/`share` of the budget. */
+/* Returns how many runs in flight from a bucket take 1/`share` of the budget. */
 static uint32_t depth_of(const leat_loader *l, uint32_t share)
 {
     leat_budget_stats budget;
@@ -117,7 +118,8 @@ static uint32_t depth_of(const leat_loader *l, uint32_t share)
 void leat__page_ahead_depth(const leat_loader *l, leat_flow_opts *o)
 {
     o->io_depth_first = REMOTE_DEPTH;
-    if (is_active(l->page_ahead)) { /* more runs would bring no byte earlier, and begin more batches */
+    if (is_active(
+            l->page_ahead)) { /* more runs would not make bytes arrive earlier, and would open more batches */
         o->io_depth_max = l->opts.io_depth != 0 ? o->io_depth : REMOTE_DEPTH;
         return;
     }
@@ -152,13 +154,13 @@ bool leat__page_ahead_used(leat__page_ahead *a, uint64_t page, uint64_t bytes)
     return true;
 }
 
-/* Requests the page of a run. False: there is no memory for it now. */
+/* Requests the page of a run; false when there is no memory for it now. */
 static bool request(leat_loader *l, leat__run *r)
 {
     leat__page_ahead *a = l->page_ahead;
     leat__run_sample *s = &r->sample[0];
     uint64_t page = s->row.page, bytes = s->page.bytes;
-    /* besides the uses of its samples, the one of this run */
+    /* the uses of its samples, and one for this run */
     s->uses = (uint32_t)LEAT_MIN(leat__feed_uses(l, &s->page) + UINT64_C(1), UINT32_MAX);
     r->ahead = a;
     count(a, 1);
@@ -176,7 +178,7 @@ static bool request(leat_loader *l, leat__run *r)
     return false;
 }
 
-/* Looks at one sample. False: its page is needed, and there is no memory for it now. */
+/* Requests the page of one sample if needed; false when there is no memory for it now. */
 static bool look_at(leat_loader *l, uint64_t sample)
 {
     leat_pack_row row;

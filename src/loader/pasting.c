@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CopyPaste: see pasting.h. Which pixels each sample gets is found first, in a map of a byte per pixel;
- * images, masks and boxes are then changed by it.
+ * CopyPaste: see pasting.h. First, a map with a byte per pixel is made that says which pixels each sample
+ * gets. Then images, masks and boxes are changed by it.
  */
 #include "loader/pasting.h"
 
@@ -26,8 +26,8 @@ typedef struct pasting {
     leat__size size;
     leat__box_rule rule;
     leat__moved_boxes boxes;
-    uint8_t *maps; /* of all rows: 1 = the pixel comes from the row before */
-    bool *taken;   /* of all boxes before: it is pasted onto the row after */
+    uint8_t *maps; /* maps of all rows: 1 = the pixel comes from the row before */
+    bool *taken;   /* per old box: it is pasted onto the next row */
     size_t pixels; /* of one image */
 } pasting;
 
@@ -41,7 +41,7 @@ static bool *taken_of(const pasting *p, uint32_t row)
     return p->taken + p->boxes.box.offsets[row] / 4;
 }
 
-/* Draws for all rows, in their order, and marks the pixels. */
+/* Draws the objects for all rows, in order, and marks their pixels. */
 static void mark_all(pasting *p, const uint8_t *masks, leat__rng *rng)
 {
     for (uint32_t row = 0; row < p->rows; row++) {
@@ -58,8 +58,8 @@ static void mark_all(pasting *p, const uint8_t *masks, leat__rng *rng)
     }
 }
 
-/* Rows of pixels, or of masks, from the last to the first: the row before is not yet changed. The last one is
- * kept aside for the first. */
+/* Pastes into rows of pixels or masks, from the last to the first, so that the row before is unchanged. The
+ * last row is saved for the first. */
 static int paste_rows(const pasting *p, uint32_t planes, size_t pixel, uint8_t *rows, leat_error *err)
 {
     const size_t plane = p->pixels * pixel, bytes = planes * plane;
@@ -76,7 +76,7 @@ static int paste_rows(const pasting *p, uint32_t planes, size_t pixel, uint8_t *
     return 0;
 }
 
-/* Whether enough of an own box is still seen: some of it, and the share that its rule wants. */
+/* True when enough of an own box is still visible: some of it, and at least the share in its rule. */
 static bool still_seen(const pasting *p, uint32_t row, const float box[4])
 {
     const leat__paste_rect r = leat__paste_pixels(&p->rule, p->size.width, p->size.height, box);

@@ -8,11 +8,11 @@
 
 #include "loader/mixing.h"
 
-/* Batch op `index` of the images. Fails only with LEAT_ENOMEM. */
+/* Applies CopyPaste, batch op `index` of the images. Fails only with LEAT_ENOMEM. */
 int leat__paste_batch(const leat__mixing *m, const leat__op_spec *op, leat__frame *f, uint64_t position,
                       uint32_t index, leat_error *err) LEAT_MUST_CHECK;
 
-/* The first followers in that role; NULL = none. */
+/* Finds the first follower with this role; NULL = none. */
 const leat__follower *leat__paste_follower(const leat__follow *follow, leat__role role);
 
 #endif

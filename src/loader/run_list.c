@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-/* Selects as many of LEAT__SHARE_WHOLE consecutive runs as the share. */
+/* True for env->device_share of every LEAT__SHARE_WHOLE consecutive runs. */
 static bool goes_to_device(leat__run_env *env)
 {
     if (env->tile_blocks == NULL) return false;
@@ -35,7 +35,7 @@ void leat__run_list_rewind(const leat__run_env *env, leat__run_worker *w, leat__
     if (env->store != NULL) w->chunk_keep.len = mark.images * sizeof *keep;
 }
 
-/* The store counts images: those of a sample are adjacent. */
+/* Returns the number of an image in the store; those of a sample are adjacent. */
 static uint64_t image_number(const leat__run_env *env, const leat__image_group *g, uint64_t sample)
 {
     LEAT_ASSERT(g >= env->groups && g < env->groups + env->group_count);
@@ -60,7 +60,7 @@ const uint8_t *leat__run_header(const leat__run_env *env, const leat__image_grou
 void leat__run_list_begin(leat__run *r, leat__run_worker *w)
 {
     const leat__run_list_mark none = {0};
-    /* a batch that was begun while the CPUs decoded all has no room for tiles */
+    /* a batch that was begun while the CPUs decoded everything has no room for tiles */
     r->on_device = r->list_bytes > 0 && goes_to_device(r->env);
     r->reads = r->on_device && r->env->reader != NULL &&
                leat__buf_reserve(&w->chunk_pages, r->count * sizeof(leat__cached *)) == 0;
@@ -76,7 +76,7 @@ uint64_t leat__run_list_mapped(const leat__run *r, const leat__run_worker *w, co
 {
     const leat__cached *const page = s->cached;
     if (!r->reads || page == NULL || w->chunk.arena == NULL) return 0;
-    /* bytes that were read again are elsewhere */
+    /* bytes that were read again are not in the page */
     if (s->data < page->data || s->data >= page->data + page->bytes) return 0;
     const uint64_t address = leat__cache_mapped(page, r->env->reader);
     return address != 0 ? address + (uint64_t)(s->data - page->data) : 0;
@@ -94,14 +94,14 @@ void leat__run_list_release(leat__run *r, leat__run_worker *w, leat__run_sample 
     s->cached = NULL;
 }
 
-/* Claims an image that is not on the device yet. */
+/* Claims an image that is not yet on the device. */
 static leat__device_entry *claim(const leat__run_env *env, uint64_t number, const leat__encoded *image)
 {
     uint32_t header = leat__device_header_bytes(image);
     return header > 0 ? leat__device_store_claim(env->store, number, image->data, header, image->len) : NULL;
 }
 
-/* Lists one view of an image. The first one adds all of its tiles if they shall stay. */
+/* Lists one view of an image. The first view adds all tiles, if they should stay on the device. */
 static int list_view(const leat__run *r, const leat__image_group *g, uint32_t view, leat__run_worker *w,
                      const leat__run_image *image, const leat__draw_key *key, bool *taken, leat_error *err)
 {
@@ -126,7 +126,7 @@ static int list_view(const leat__run *r, const leat__image_group *g, uint32_t vi
     return leat__fail_nomem(err, sizeof image->id, "tiles of a batch");
 }
 
-/* Charges the list so far; false: the budget has no room. */
+/* Charges the list so far; false when the budget has no room. */
 static bool charge(leat__run *r, const leat__run_worker *w)
 {
     const uint32_t pages = r->reads ? r->count : 0;

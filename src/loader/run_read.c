@@ -15,7 +15,7 @@
 #include "pack/reader.h"
 #include "probe/meter.h"
 
-#define WARM_RUNS 16 /* without a miss, before one sample represents its run */
+#define WARM_RUNS 16 /* runs without a miss before only one sample of a run is checked */
 
 void leat__run_sample_fail(leat__run_sample *s, int rc, const leat_error *why)
 {
@@ -25,7 +25,7 @@ void leat__run_sample_fail(leat__run_sample *s, int rc, const leat_error *why)
     if (s->error != NULL) *s->error = *why;
 }
 
-/* Memory for reading the sample without the cache. */
+/* Returns the memory to read the sample without the cache. */
 static uint64_t slot_bytes(const leat__run_env *env, uint64_t size)
 {
     if (env->cache != NULL) return size + 2 * LEAT__IO_ALIGN + LEAT_PACK_PADDING;
@@ -37,7 +37,7 @@ static const leat__file *file_of(const leat__run_sample *s)
     return leat__pack_file(s->run->env->pack, s->row.shard);
 }
 
-/* The disk cache, for samples from a network; else NULL. */
+/* Returns the disk cache for a sample of a remote pack; else NULL. */
 static leat__disk *disk_of(const leat__run_sample *s)
 {
     return s->run->env->disk != NULL && leat__file_remote(file_of(s)) != NULL ? s->run->env->disk : NULL;
@@ -65,21 +65,21 @@ static void count_read(leat__run_env *env, uint64_t bytes, uint64_t ns)
     atomic_fetch_add_explicit(&env->read_ns, ns, memory_order_relaxed);
 }
 
-/* The bytes to read for this range: direct reads need whole blocks. */
+/* Returns the bytes to read for this range, because direct reads need whole blocks. */
 static leat__span span_of(const leat__run_sample *s, uint64_t offset, uint64_t len)
 {
     if (leat__file_remote(file_of(s)) != NULL) return (leat__span){offset, len, 0};
     return leat__span_around(offset, len);
 }
 
-/* The disk cache has every page at its offset in its shard, shards concatenated. */
+/* Returns the place of a page in the disk cache, which has all shards concatenated. */
 static uint64_t disk_offset(const leat__run_sample *s, uint64_t offset)
 {
     LEAT_ASSERT(s->row.shard < leat__pack_shards(s->run->env->pack));
     return s->run->env->disk_base[s->row.shard] + offset;
 }
 
-/* Ends the sample's claim of its page, if it has one. */
+/* Releases the sample's claim on its page, if it has one. */
 static void release_claim(leat__run_sample *s)
 {
     if (s->claimed) leat__disk_release(s->run->env->disk, s->row.page);
@@ -92,7 +92,7 @@ static void submit_now(leat__run_sample *s)
     leat__run_env *env = s->run->env;
     s->from_disk = disk_of(s) != NULL && leat__disk_has(env->disk, s->row.page);
     if (s->from_disk) {
-        release_claim(s); /* stored since it was found missing */
+        release_claim(s); /* another process has stored the page meanwhile */
         atomic_fetch_add_explicit(&env->disk_hits, 1, memory_order_relaxed);
         s->req.file = leat__disk_file(env->disk);
         s->req.offset = disk_offset(s, s->req.offset);
@@ -107,7 +107,7 @@ static void page_on_disk(leat__disk_waiter *w)
     submit_now(s);
 }
 
-/* A page that is to be cached on disk, and is missing, is fetched by one thread of the machine: the
+/* Submits a request. A page that is missing in the disk cache is fetched by one thread of the machine; the
  * others wait for it. `page`: the request is for a whole page. */
 static void submit(leat__run_sample *s, bool page)
 {
@@ -124,7 +124,7 @@ static void submit(leat__run_sample *s, bool page)
     leat__disk_wait(env->disk, &s->disk_waiter);
 }
 
-/* The disk cache has not the bytes that were stored: the page does not count as a hit, and is fetched again.
+/* Drops a page whose bytes in the disk cache are wrong: it does not count as a hit, and is fetched again.
  */
 static void drop_from_disk(leat__run_sample *s)
 {
@@ -156,7 +156,7 @@ static void sample_read(leat__aio_req *req)
         leat__run_sample_fail(s, leat__aio_error(req, &why), &why);
     } else if (s->claimed &&
                leat__pack_page_check(env->pack, s->row.page, &s->page, s->direct.data, NULL) == 0) {
-        s->claimed = false; /* the save releases it */
+        s->claimed = false; /* the save releases the claim */
         s->saver = (leat__disk_saver){.page = s->row.page,
                                       .offset = disk_offset(s, s->page.offset),
                                       .data = s->direct.data,
@@ -169,8 +169,7 @@ static void sample_read(leat__aio_req *req)
     one_done(s->run);
 }
 
-/* Reads only this sample: into the run's buffer, or into a separate block for direct reads, which
- * must be aligned. */
+/* Reads only this sample: into the run's buffer, or into a separate aligned block for direct reads. */
 static void read_sample(leat__run_sample *s, uint8_t *slot)
 {
     leat__run_env *env = s->run->env;
@@ -203,7 +202,7 @@ static void read_sample(leat__run_sample *s, uint8_t *slot)
     submit(s, whole);
 }
 
-/* A cached page is inside the blocks around it, as read by direct reads. */
+/* Returns the blocks around a page, which the cache holds, because direct reads read whole blocks. */
 static leat__span page_span(const leat__run_sample *s)
 {
     return span_of(s, s->page.offset, s->page.bytes);
@@ -222,8 +221,9 @@ static void use_page(leat__run_sample *s, leat__cached *page)
     s->data = page->data + page_span(s).lead + s->row.offset;
 }
 
-/* A page with one large sample is verified by the worker, which reads it anyway and then has it
- * in its CPU cache; the lane has reads to start. A page that is to be saved is verified before. */
+/* Verifies a page. One with a single large sample is left to the worker, which reads it anyway and then has
+ * it in its CPU cache; this thread has reads to start. A page that will be saved on disk is verified first.
+ */
 static int check_page(const leat__run_sample *s, leat__cached *page, leat_error *err)
 {
     if (s->page.samples == 1 && !s->claimed) return 0;
@@ -233,7 +233,7 @@ static int check_page(const leat__run_sample *s, leat__cached *page, leat_error 
     return 0;
 }
 
-/* A page that is being stored in the disk cache. */
+/* A page being stored in the disk cache. */
 typedef struct saving {
     leat__disk_saver saver;
     leat__cache *cache;
@@ -247,17 +247,17 @@ static void page_saved(leat__disk_saver *saver)
     leat__free(v);
 }
 
-/* Saves a page that has arrived at once, not when its samples are used: a run that holds the claim of one
- * page and waits for another one would block other processes, and they it. */
+/* Saves a page as soon as it has arrived, not when its samples are used. A run that holds a claim on one page
+ * and waits for another could deadlock with other processes. */
 static void save_page(leat__run_sample *s, leat__cached *page)
 {
     leat__run_env *env = s->run->env;
     saving *v = LEAT_NEW(LOADER, saving);
-    if (v == NULL) { /* without memory it is not kept */
+    if (v == NULL) { /* out of memory: the page is not saved */
         release_claim(s);
         return;
     }
-    s->claimed = false; /* the save releases it */
+    s->claimed = false; /* the save releases the claim */
     leat__cache_pin(env->cache, page);
     *v = (saving){.saver = {.page = s->row.page,
                             .offset = disk_offset(s, s->page.offset),
@@ -271,7 +271,7 @@ static void save_page(leat__run_sample *s, leat__cached *page)
 
 static void read_page(leat__run_sample *s, leat__cached *page);
 
-/* Its page could not be read: the sample alone may still be valid. */
+/* Called when the page could not be read: tries the sample alone, which may still be valid. */
 static void do_without_page(leat__run_sample *s)
 {
     if (s->run->ahead != NULL) one_done(s->run); /* the run that needs the sample reads it */
@@ -287,10 +287,10 @@ static void page_read(leat__aio_req *req)
     leat_error why;
 
     count_read(env, req->len, req->done_ns - req->submit_ns);
-    /* not before: the thread that requests pages would fault in new memory of each before the next request */
+    /* not earlier, else the requesting thread would fault in new memory before its next request */
     memset(page->data + req->len, 0, page->bytes - req->len);
     int rc = req->rc != 0 ? leat__aio_error(req, &why) : check_page(s, page, &why);
-    if (rc != 0 && s->from_disk) { /* not the bytes that were stored: read from the pack */
+    if (rc != 0 && s->from_disk) { /* the disk cache is damaged: read from the pack */
         drop_from_disk(s);
         read_page(s, page);
         return;
@@ -374,7 +374,8 @@ leat__cache_answer leat__run_ask(leat__run *r)
     return answer;
 }
 
-/* Checks both ends, because the OS readahead for a neighbour may have cached only a part. */
+/* True when the sample is in the OS page cache. Checks both ends, because readahead for a neighbour may have
+ * cached only a part. */
 static bool in_system_cache(const leat__run_sample *s)
 {
     const leat__file *file = file_of(s);
@@ -384,9 +385,9 @@ static bool in_system_cache(const leat__run_sample *s)
            leat__file_pread_cached(file, &byte, 1, last) == 1;
 }
 
-/* Finds the samples that need no prefetch, because the OS has them in memory: the decoder copies
- * them one at a time into a block that stays in its CPU's cache. After many runs without a miss
- * one sample represents its run. Returns the bytes to be read. */
+/* Finds the samples that need no read, because they are in the OS page cache. The decoder copies them one at
+ * a time into a block that stays in its CPU cache. After many runs without a miss only one sample per run is
+ * checked. Returns the bytes to read. */
 static uint64_t leave_for_later(leat__run *r)
 {
     leat__run_env *env = r->env;
@@ -398,7 +399,7 @@ static uint64_t leave_for_later(leat__run *r)
         leat__run_sample *s = &r->sample[i];
         if (s->rc != 0 || s->row.size == 0) continue;
         s->later =
-            leat__run_is_resident(env, s->id) || /* on the device: not read at all */
+            leat__run_is_resident(env, s->id) || /* resident on the device: not read at all */
             (env->kept != NULL && leat__kept_has(env->kept, s->row.shard, s->row.file_offset, s->row.size));
         if (!s->later) {
             if (warm < WARM_RUNS || !known) later = in_system_cache(s);
@@ -422,7 +423,7 @@ int leat__run_read(leat__run *r, leat_task *task, leat_error *err)
     uint64_t at = 0;
 
     r->task = task;
-    r->pending = r->count + 1; /* one for this function, so that done comes after it */
+    r->pending = r->count + 1; /* plus one for this function, so that done comes after it */
     if (env->cache == NULL) {
         uint64_t ahead = leave_for_later(r);
         if (ahead > 0) r->buf = leat__blocks_take(env->blocks, ahead);
@@ -446,7 +447,7 @@ int leat__run_read(leat__run *r, leat_task *task, leat_error *err)
 
 /* ---- on a worker ---- */
 
-/* Copies a sample from the OS page cache; reads what is no longer there. */
+/* Copies a sample from the OS page cache; reads it if it is no longer there. */
 static int fetch(leat__run *r, leat__run_sample *s, leat_error *err)
 {
     leat__run_env *env = r->env;
@@ -471,7 +472,7 @@ static int fetch(leat__run *r, leat__run_sample *s, leat_error *err)
     return 0;
 }
 
-/* Reads a sample again that arrived damaged over a network. */
+/* Reads a sample again that arrived damaged over the network. */
 static int read_again(leat__run_sample *s, leat__run_worker *w, leat_error *err)
 {
     leat__buf_clear(&w->spare);
@@ -482,7 +483,7 @@ static int read_again(leat__run_sample *s, leat__run_worker *w, leat_error *err)
     return 0;
 }
 
-/* Verifies data without a verified page checksum by its own checksum. */
+/* Verifies a sample by its own checksum, unless its page was verified. */
 static int check(leat__run_sample *s, leat__run_worker *w, leat_error *err)
 {
     leat__cached *page = s->cached;

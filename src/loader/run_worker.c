@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The scratch of one worker: created for its first run, kept from epoch to epoch.
+ * The scratch of one worker: created for its first run, kept across epochs.
  */
 #include "base/mem.h"
 #include "loader/loader_run.h"

@@ -9,12 +9,12 @@
 #include "op/head.h"
 #include "pack/kind.h"
 
-#define BAND_BYTES 256u /* per pixel of width: bands of rows in three planes, and a resizer's */
-#define PROBES 16       /* drawn recipes that are checked */
-#define SIDE 4096u      /* of the image they are drawn for */
-#define SMALL_SIDE 64u  /* and of one from which no step makes a large image by itself */
+#define BAND_BYTES 256u /* per pixel of width: bands of rows in three planes, and the resizer's rows */
+#define PROBES 16       /* recipes drawn to find the largest image */
+#define SIDE 4096u      /* side of the image they are drawn for */
+#define SMALL_SIDE 64u  /* side of a small image, from which only enlarging steps make a large one */
 
-/* ElasticTransform holds two shifts and a copy, AugMix a copy and sums. */
+/* Returns extra bytes per pixel: ElasticTransform holds two shifts and a copy, AugMix a copy and sums. */
 static uint32_t more_of(const leat__recipe *r)
 {
     uint32_t more = 0;
@@ -25,7 +25,8 @@ static uint32_t more_of(const leat__recipe *r)
     return more;
 }
 
-/* Pixels of the largest image between the steps of a recipe: what a head makes for others, and each of those.
+/* Returns the pixels of the largest image between the steps of a recipe: after the head, and after each later
+ * step.
  */
 static uint64_t largest_between(const leat__recipe *r)
 {
@@ -39,7 +40,7 @@ static uint64_t largest_between(const leat__recipe *r)
             width = h.ax.count;
             height = h.ay.count;
             i += h.steps;
-            if (i == r->count) break; /* goes to the batch row by row */
+            if (i == r->count) break; /* written to the batch row by row */
         } else {
             if (s->kind == LEAT__STEP_PAD || s->kind == LEAT__STEP_AFFINE) {
                 width = s->width;
@@ -52,7 +53,8 @@ static uint64_t largest_between(const leat__recipe *r)
     return most;
 }
 
-/* Of images that a resize enlarges: those of the output's size are small compared with the batch. */
+/* Returns the pixels of images that a resize enlarges; those of the output's size are small compared with the
+ * batch. */
 static uint64_t between_of(const leat__pipeline *pipeline)
 {
     const leat__output_spec *const out = leat__pipeline_output(pipeline);
@@ -95,13 +97,13 @@ static uint64_t codec_bytes_per_pixel(const leat_pack_cell *cell)
     return entries ? 0 : leat__codec_facts_of(cell->image.codec)->memory;
 }
 
-/* An image of fixed size is small compared with its batch; one that may be enlarged without limit
- * is not. */
+/* Returns the memory of images after a crop or resize. An image of fixed size is small compared with its
+ * batch; one that may be enlarged without limit is not. */
 static uint64_t bytes_behind(const leat_pack_image *im, const leat__scratch_use *use)
 {
     uint64_t most = 0;
     for (uint32_t i = 0; i < use->views; i++) {
-        uint32_t w[2], h[2]; /* as stored, and turned */
+        uint32_t w[2], h[2]; /* as stored, and rotated */
         leat__pipeline_reach(use->any_size[i], im->width, im->height, &w[0], &h[0]);
         leat__pipeline_reach(use->any_size[i], im->height, im->width, &w[1], &h[1]);
         most = LEAT_MAX(most, (uint64_t)w[0] * h[0]);
@@ -110,8 +112,8 @@ static uint64_t bytes_behind(const leat_pack_image *im, const leat__scratch_use 
     return (9 + (uint64_t)use->more) * most; /* the image, its next step, a copy */
 }
 
-/* A wide image is held as decoded and as the next step makes it, both in its type, and as floats for a
- * resize: before it, between its passes, and the decoder's own copy. */
+/* Returns the memory of a wide image (uint16 or float32). It is held as decoded and after the next step, both
+ * in its type; as floats for a resize, before it and between its passes; and as the decoder's copy. */
 static uint64_t wide_bytes(const leat_pack_image *im, uint64_t pixels, const leat__scratch_use *use)
 {
     const leat__image_kind kind = leat__image_kind_of(im);

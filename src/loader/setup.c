@@ -38,11 +38,11 @@ void leat_loader_opts_init_sized(leat_loader_opts *opts, uint32_t struct_size)
                              .order = LEAT__DEFAULT_ORDER,
                              .cache = LEAT__DEFAULT_CACHE,
                              .drop_last = LEAT__DEFAULT_DROP};
-    if (struct_size > sizeof full) memset(opts, 0, struct_size); /* of a newer caller */
+    if (struct_size > sizeof full) memset(opts, 0, struct_size); /* the struct of a newer caller is larger */
     memcpy(opts, &full, LEAT_MIN((size_t)struct_size, sizeof full));
 }
 
-/* Options without effect: giving one is an error. */
+/* Refuses options that have no effect. */
 static int check_effects(const leat_loader_opts *o, leat_error *err)
 {
     bool quasi = o->order == LEAT_ORDER_QUASI;
@@ -129,14 +129,14 @@ static int copy_indices(leat_loader *l, const uint64_t *indices, uint64_t n, lea
                               indices[i], samples);
         l->indices[i] = indices[i];
     }
-    /* pages come in pack order, so the subset of a quasi-random order does too */
+    /* quasi-random orders need the subset in the order of the pack's pages */
     if (l->opts.order == LEAT_ORDER_QUASI) qsort(l->indices, n, sizeof *l->indices, compare_u64);
     l->subset = leat__hash64(l->indices, n * sizeof *l->indices, 1);
     l->universe = n;
     return 0;
 }
 
-/* Weights that make every value of an INT field equally likely. */
+/* Computes weights that make every value of an INT field equally likely. */
 static int balance_weights(leat_loader *l, double **out, leat_error *err)
 {
     int field = leat_pack_field_find(l->pack, l->opts.balance);
@@ -157,18 +157,17 @@ static int balance_weights(leat_loader *l, double **out, leat_error *err)
                 leat_pack_ints(l->pack, (uint32_t)field, l->indices != NULL ? l->indices[i] : i, 1, &value[i],
                                err));
     memcpy(sort, value, n * sizeof *sort);
-    qsort(sort, n, sizeof *sort, compare_u64); /* groups equal values; their order does not
-                                                * matter */
+    qsort(sort, n, sizeof *sort, compare_u64); /* groups equal values; the order of groups does not matter */
     for (uint64_t i = 0; i < n; i++) {
         uint64_t low = 0, high = n;
-        while (low < high) { /* first of its kind */
+        while (low < high) { /* first equal value */
             uint64_t middle = low + (high - low) / 2;
             if ((uint64_t)sort[middle] < (uint64_t)value[i]) low = middle + 1;
             else high = middle;
         }
         uint64_t first = low;
         high = n;
-        while (low < high) { /* past the last */
+        while (low < high) { /* past the last equal value */
             uint64_t middle = low + (high - low) / 2;
             if ((uint64_t)sort[middle] <= (uint64_t)value[i]) low = middle + 1;
             else high = middle;
@@ -184,7 +183,7 @@ out:
     return rc;
 }
 
-/* Samples of the subset in each page that has any; other pages are omitted. */
+/* Counts the samples of the subset in each page that has any; other pages are omitted. */
 static int count_pages(leat_loader *l, uint64_t *pages, leat_error *err)
 {
     uint64_t kept = 0, at = 0;
@@ -323,7 +322,8 @@ static int image_column(leat__column *c, const leat_loader *l, uint32_t field, c
     return 0;
 }
 
-/* A replacement may be larger than the sample whose space it gets. */
+/* Refuses ragged fields with on_error replace: a replacement may be larger than the sample whose space it
+ * gets. */
 static int refuse_ragged(const leat_loader *l, const char *name, leat_error *err)
 {
     if (l->opts.on_error != LEAT_ON_ERROR_REPLACE) return 0;
@@ -452,7 +452,7 @@ static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__sh
         LEAT_TRY(leat__pipeline_open(&l->pipelines[l->pipeline_count], &o, err));
         leat__pipeline *p = l->pipelines[l->pipeline_count++];
         LEAT_TRY(join_group(l, field, shape->count, p, err));
-        shape->count++; /* counted first: reset frees existing ones */
+        shape->count++; /* counted first, so that reset frees it */
         LEAT_TRY(image_column(&shape->columns[shape->count - 1], l, field, leat__pipeline_output(p),
                               images[i].name != NULL ? images[i].name : name, err));
     }
@@ -460,7 +460,7 @@ static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__sh
     return 0;
 }
 
-/* Crops that depend on boxes need a field of boxes. */
+/* Checks that crops that depend on boxes have a field of boxes. */
 static int check_boxes(const leat_loader *l, const leat__shape *shape, leat_error *err)
 {
     for (uint32_t i = 0; i < l->pipeline_count && l->env.follow.guide == 0; i++) {
@@ -500,7 +500,7 @@ static int follow_column(leat_loader *l, leat__follower *f, leat__shape *shape, 
     return 0;
 }
 
-/* Two fields whose random crops and rotations differ: an image and its mask would not match. */
+/* Refuses two fields with different random crops or rotations: an image and its mask would not match. */
 static int check_geometry(const leat_loader *l, const leat__shape *shape, leat_error *err)
 {
     const leat__image_group *g = l->env.groups;
@@ -526,7 +526,7 @@ static int check_geometry(const leat_loader *l, const leat__shape *shape, leat_e
     return 0;
 }
 
-/* Image fields that are asked for by name need a pipeline. */
+/* Checks that image fields requested by name have a pipeline. */
 static int check_fields(const leat_loader *l, const leat_loader_opts *given, const leat__shape *shape,
                         leat_error *err)
 {
@@ -586,7 +586,7 @@ static int set_up_shape(leat_loader *l, const leat_loader_opts *given, leat__sha
     return 0;
 }
 
-/* The fields of the pack used by columns, each once; columns get their index in it. */
+/* Lists the fields of the pack that columns use, each once; columns get their index in the list. */
 static int list_fields(leat_loader *l, leat__shape *shape, leat_error *err)
 {
     leat__run_env *env = &l->env;
@@ -622,9 +622,9 @@ int leat__loader_shape(leat_loader *l, const leat_loader_opts *given, leat__shap
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-/* Samples of a run for the device. Tiles are listed in microseconds: with short runs many threads would
- * mostly wake each other. 16 threads of an H200's host listed 104,000 images/s in runs of 4, and 209,000 in
- * runs of 16. Samples that stay in memory are not copied: a task takes more of them. */
+/* Returns the most samples of a run for the device. Listing tiles takes microseconds, so with short runs many
+ * threads would mostly wake each other. 16 threads on the host of an H200 listed 104,000 images/s in runs of
+ * 4, and 209,000 in runs of 16. Samples that stay in memory are not copied, so a run takes more of them. */
 static uint32_t most_listed(const leat_loader *l)
 {
     const bool stay = l->opts.cache == LEAT_CACHE_DEVICE || l->opts.cache == LEAT_CACHE_PROCESS;
@@ -653,7 +653,7 @@ int leat__loader_frames(leat_loader *l, bool repeats, leat__shape *shape, leat_e
     int rc = leat__loader_bound(l, repeats, err);
     const bool must = l->opts.decode == LEAT_DECODE_GPU || l->opts.cache == LEAT_CACHE_DEVICE;
     if (rc != LEAT_EBUDGET || must || l->run_listed == l->run_samples) return rc;
-    l->run_listed = l->run_samples; /* the budget has room for short runs only */
+    l->run_listed = l->run_samples; /* the budget has room only for short runs */
     return leat__loader_bound(l, repeats, err);
 }
 
@@ -680,8 +680,8 @@ static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__sh
     return leat__loader_keep(l, err);
 }
 
-/* Sets the limit of the page cache: above the floor it gets what the flow does not need to run well, at
- * most half. */
+/* Sets the limit of the page cache: of the budget above the floor, it gets what the flow does not need to run
+ * well, at most half. */
 static void cap_cache(leat_loader *l)
 {
     leat_budget_stats b;
@@ -692,7 +692,7 @@ static void cap_cache(leat_loader *l)
     l->cache_user.cap = free - LEAT_MIN(flow, free / 2);
 }
 
-/* Frees what is kept for reuse only. */
+/* Frees blocks that are only kept for reuse. */
 static void trim_blocks(leat_loader *l)
 {
     leat__frames_trim(l->frames);
@@ -700,7 +700,7 @@ static void trim_blocks(leat_loader *l)
     if (l->env.tile_blocks != NULL) leat__blocks_trim(l->env.tile_blocks);
 }
 
-/* The budget's keeper: a flow lacks bytes to make progress. */
+/* The budget's keeper: called when a flow lacks bytes to make progress. */
 static uint64_t give_up_kept(void *arg, uint64_t bytes)
 {
     leat_loader *l = arg;
@@ -735,7 +735,7 @@ int leat_loader_memory_set(leat_loader *l, uint64_t bytes, leat_error *err)
 
 static int set_up_reading(leat_loader *l, leat_error *err)
 {
-    /* The engine decides how many runs read at once; the lane only has to allow it. */
+    /* the engine decides how many runs read at once; the lane only has to allow that many */
     leat__aio_opts aio = {.depth = l->opts.io_depth != 0 ? LEAT_MIN(l->opts.io_depth, DEPTH_MAX) : DEPTH_MAX,
                           .max_depth = DEPTH_MAX};
 
@@ -744,7 +744,7 @@ static int set_up_reading(leat_loader *l, leat_error *err)
     LEAT_TRY(leat__blocks_open(&l->env.blocks, l->budget, LEAT_BUDGET_PAGE, LEAT__MEM_PAGE, err));
     l->page_seen = LEAT_NEW_ARRAY(LOADER, uint8_t, l->info.pages / 8 + 1);
     if (l->page_seen == NULL) return leat__fail_nomem(err, l->info.pages / 8, "the pages");
-    /* The OS does not cache pages of remote files: the loader does, within the budget. */
+    /* the OS does not cache pages of remote files, so the loader does, within the budget */
     for (uint32_t i = 0; i < l->info.shards; i++)
         l->env.remote |= leat__file_remote(leat__pack_file(l->pack, i)) != NULL;
     LEAT_TRY(leat__loader_disk(l, err));
@@ -753,7 +753,8 @@ static int set_up_reading(leat_loader *l, leat_error *err)
         l->cache_user.budget = l->budget;
         l->cache_user.keep = l->opts.order == LEAT_ORDER_RANDOM;
         l->cache_user.small_pages = l->env.remote && leat__machine_reports_free();
-        l->cache_user.populate = l->env.remote; /* one thread receives all pages */
+        l->cache_user.populate =
+            l->env.remote; /* one thread receives all pages and must not take page faults */
         cap_cache(l);
         l->env.cache_user = &l->cache_user;
         if (l->env.remote && l->pool->replay == NULL)
@@ -766,7 +767,7 @@ static int set_up_reading(leat_loader *l, leat_error *err)
     return 0;
 }
 
-/* Facts are only read when they can matter: a small pack fits every machine's page cache. */
+/* Collects advice. Facts are read only when they can matter: a small pack fits every machine's page cache. */
 static void give_advice(leat_loader *l)
 {
     leat__advice_facts f = {.pack = leat_pack_path(leat_pack_part(l->pack, 0, NULL)),
@@ -799,7 +800,7 @@ static void give_advice(leat_loader *l)
     if (leat__advice_none(&f, l->advice[l->advice_count])) l->advice_count++;
     if (leat__advice_single(&f, l->advice[l->advice_count])) l->advice_count++;
     if (leat__sources_classes(l, l->env.shape, l->advice[l->advice_count])) l->advice_count++;
-    /* a command that shows the log need not warn again */
+    /* a command that shows the log does not warn again */
     unsigned tellers = LEAT__REGION_LOADER | (l->opts.log.write != NULL ? LEAT__REGION_COMMAND : 0u);
     if (l->env.remote && leat__region_warning(tellers, l->advice[l->advice_count])) l->advice_count++;
     for (uint32_t i = 0; i < l->advice_count; i++) leat__log(&l->opts.log, LEAT_LOG_WARN, "%s", l->advice[i]);
@@ -837,7 +838,7 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     l->env.indices = l->indices;
     l->env.shares = leat__order_shares(l->order);
     give_advice(l);
-    l->opts.ops = l->opts.balance = l->opts.quarantine = l->opts.disk_cache = NULL; /* the caller's */
+    l->opts.ops = l->opts.balance = l->opts.quarantine = l->opts.disk_cache = NULL; /* owned by the caller */
     l->opts.device = l->opts.label = l->opts.follow = NULL;
     l->opts.images = NULL;
     l->opts.indices = NULL;
@@ -858,7 +859,7 @@ void leat__loader_teardown(leat_loader *l)
     leat__change_drop(l);
     leat__asked_close(&l->asked);
     leat__readahead_close(&l->env.ahead);
-    leat__disk_stop(l->env.disk); /* its thread may still be inside a submission whose read has ended */
+    leat__disk_stop(l->env.disk); /* its thread may still be in a submission whose read has ended */
     leat__aio_close(&l->env.aio);
     leat__blocks_close(&l->env.blocks);
     leat__disk_close(&l->env.disk);

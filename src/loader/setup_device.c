@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The part of a loader's setup for a device: where batches go, which side decodes, what stays
- * there.
+ * The part of a loader's setup for a device: where batches go, which side decodes, and what is cached on the
+ * device.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "loader/bounds.h"
 #include "loader/setup.h"
 
-/* Why the CPU has to decode everything; NULL: it need not. */
+/* Returns why the CPU has to decode everything; NULL: it need not. */
 static const char *cpu_only(const leat_loader *l, const char **op)
 {
     *op = NULL;
@@ -49,8 +49,9 @@ static uint64_t mean_bytes(const leat_loader *l)
     return l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1));
 }
 
-/* Sets what the store takes of `limit` for sure: its table, and headers of the images that the device has
- * memory for. A large pack gets a part of these; the rest as long as the budget has room. Returns the sum. */
+/* Sets the bytes of `limit` that the store reserves: its table, and headers of the images that the device has
+ * memory for. With a large pack only a part of the headers is reserved; the rest is charged later while the
+ * budget has room. Returns the sum. */
 static uint64_t reserve_headers(leat_loader *l, uint64_t limit, leat__device_store_opts *keep)
 {
     leat__to_device_stats stats = {0};
@@ -64,11 +65,12 @@ static uint64_t reserve_headers(leat_loader *l, uint64_t limit, leat__device_sto
     return leat__add_u64(table, keep->reserve, &sum) ? sum : UINT64_MAX;
 }
 
-/* Batches that the device decodes have their tiles in memory, too; false: the budget has no room for them.
- * `keep`: of tiles that stay there, or NULL. An arena has room for all tiles of any image then. */
+/* Reserves memory for the tiles of batches that the device decodes; false when the budget has no room for
+ * them. `keep`: options of the store if tiles stay on the device, or NULL. With a store, an arena has room
+ * for all tiles of any image. */
 static bool reserve_tiles(leat_loader *l, leat__device_store_opts *keep)
 {
-    /* an estimate until batches were seen: crops need about half of the tiles */
+    /* an initial estimate: crops need about half of the tiles */
     const uint64_t sample = mean_bytes(l), limit = leat__budget_limit(l->budget);
     uint64_t arena = ((keep != NULL ? sample + sample / 8 : sample / 2) + 1024) * l->opts.batch_size;
     if (keep != NULL) arena += l->info.max_sample_bytes;
@@ -86,7 +88,8 @@ static bool reserve_tiles(leat_loader *l, leat__device_store_opts *keep)
     return true;
 }
 
-/* decode = gpu reports why it is impossible; auto then means the CPU. */
+/* Sets up decoding on the device. If that is impossible, decode = gpu fails with the reason, and auto uses
+ * the CPU. */
 static int set_up_decoding(leat_loader *l, leat_error *err)
 {
     const char *op, *why = cpu_only(l, &op);
@@ -106,7 +109,7 @@ static int set_up_decoding(leat_loader *l, leat_error *err)
     LEAT_TRY(leat__blocks_open(&l->env.tile_blocks, l->budget, LEAT_BUDGET_BATCH, LEAT__MEM_BATCH, err));
     leat__blocks_lock_pages(l->env.tile_blocks, leat__to_device_gpu(l->device), &l->opts.log);
     if (keeps) {
-        l->opts.decode = LEAT_DECODE_GPU; /* not moved back to the CPUs */
+        l->opts.decode = LEAT_DECODE_GPU; /* never moved back to the CPUs */
         LEAT_TRY(leat__to_device_caches(l->device, &keep, &l->env.store, err));
         l->env.store_alone = needs_images_only(l);
     }
@@ -120,7 +123,7 @@ static int set_up_decoding(leat_loader *l, leat_error *err)
     const leat__tile_tables *tables = l->table_count > 0 ? l->tables[0] : NULL;
     int rc = leat__to_device_decodes(l->device, &l->env, &l->mixing, tables, of, columns, err);
     leat__free(of);
-    if (rc != 0 && rc != LEAT_ENOMEM && !must) { /* no kernels for this device: the CPU */
+    if (rc != 0 && rc != LEAT_ENOMEM && !must) { /* no kernels for this device: the CPU decodes */
         leat__blocks_close(&l->env.tile_blocks);
         l->floor = floor;
         return 0;
@@ -129,8 +132,8 @@ static int set_up_decoding(leat_loader *l, leat_error *err)
     return rc;
 }
 
-/* Lets the device read cached pages in place. Only where pages stay: those that are read once would be held
- * for longer than their memory is needed. */
+/* Lets the device read cached pages in place, but only if pages stay cached. Pages that are read once would
+ * be held longer than needed. */
 int leat__loader_map_cache(leat_loader *l, leat_error *err)
 {
     if (l->env.tile_blocks == NULL || l->env.cache == NULL ||

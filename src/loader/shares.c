@@ -19,9 +19,9 @@
 
 #pragma GCC diagnostic error "-Wswitch" /* a new order must be handled here */
 
-#define QUASI_STRETCH 4096u /* positions: sources are mixed, and their pages still read together */
+#define QUASI_STRETCH 4096u /* positions: enough to mix sources while their pages are still read together */
 #define QUASI_BATCHES 64u
-#define PASSES_MAX 64u /* quasi: of one source in an epoch; each holds its pages' order */
+#define PASSES_MAX 64u /* quasi: most passes of one source in an epoch; each holds an order of its pages */
 
 enum { TWEAK_STRETCH = 0x73, TWEAK_PASS = 0x74, OP_DRAW = 0x7765 };
 
@@ -30,22 +30,22 @@ typedef unsigned __int128 u128;
 typedef struct source {
     leat__share_source is;
     uint64_t seed;
-    uint64_t unit_count;  /* its units: draws, or batches of them */
-    uint64_t first_pass;  /* of this epoch */
-    uint64_t offset;      /* into that pass */
-    leat__order **passes; /* quasi: of each pass of this epoch; NULL = keyed order without memory */
+    uint64_t unit_count;  /* number of its units: draws, or batches of draws */
+    uint64_t first_pass;  /* first pass of this epoch */
+    uint64_t offset;      /* offset in that pass */
+    leat__order **passes; /* quasi: order of each pass of this epoch; NULL = a keyed order without memory */
     uint32_t pass_count;
 } source;
 
 struct leat__shares {
     leat__shares_opts opts;
     source *sources;
-    bool shuffled; /* the order is */
+    bool shuffled; /* the order is shuffled */
     uint64_t epoch;
     uint64_t unit;     /* positions dealt together: 1, or a global batch */
     uint64_t units;    /* per epoch */
     uint64_t stretch;  /* units shuffled together */
-    uint64_t left_out; /* by deal_batches */
+    uint64_t left_out; /* set by deal_batches */
     uint32_t never;
 };
 
@@ -75,7 +75,8 @@ static int check_source(const leat_loader_source *g, uint64_t size, bool weighte
     return 0;
 }
 
-/* Whole numbers that sum to `epoch`, in proportion to the weights: the largest remainders get one more. */
+/* Computes draws in proportion to the weights, as whole numbers that sum to `epoch`: the largest remainders
+ * get one more. */
 static void by_weight(const leat_loader_source *given, double sum, uint32_t count, uint64_t epoch,
                       uint64_t *draws)
 {
@@ -145,7 +146,7 @@ static uint64_t tweak_of(uint64_t epoch, uint64_t use, uint64_t number)
     return leat__mix64(epoch ^ use << 56) ^ leat__mix64(number ^ 0x6d);
 }
 
-/* Whole batches: as many per source as its draws have, the largest remainders rounded up. */
+/* Converts draws to whole batches per source; the largest remainders are rounded up. */
 static int deal_batches(leat__shares *s, uint64_t draws, leat_error *err)
 {
     uint64_t batch = s->opts.global_batch, units = draws / batch, given = 0;
@@ -315,15 +316,15 @@ uint64_t leat__shares_memory(const leat__shares *s)
 
 /* ---- which source ------------------------------------------------------------------------- */
 
-/* Webster: unit k of a source with n units has its turn at the time (2k + 1) / 2n. */
+/* Webster's method: unit k of a source with n units has its turn at time (2k + 1) / 2n. */
 static bool turn_before(const source *a, uint64_t ka, const source *b, uint64_t kb)
 {
     return (u128)(2 * ka + 1) * b->unit_count < (u128)(2 * kb + 1) * a->unit_count;
 }
 
-/* counts[i]: units of source i among the first t. The rounded shares may be off by a few, because
- * their sum need not be t: then those next in turn are added, or those last in turn are removed.
- * Of equal turns the first source's comes first. */
+/* Sets counts[i] to the units of source i among the first t. The sum of the rounded shares may differ from t
+ * by a few. Then the units next in turn are added, or the last ones removed. Of equal turns, the first source
+ * comes first. */
 static void count_units(const leat__shares *s, uint64_t t, uint64_t *counts)
 {
     LEAT_ASSERT(t <= s->units);
@@ -359,11 +360,11 @@ static void count_units(const leat__shares *s, uint64_t t, uint64_t *counts)
     LEAT_ASSERT(sum == t);
 }
 
-/* One computed stretch of units: how many each source has in it, and before it. */
+/* One stretch of units: how many each source has in it, and before it. */
 typedef struct stretch {
     uint64_t number, first, length;
     uint64_t before[LEAT_LOADER_SOURCES_MAX]; /* units of the source before the stretch */
-    uint64_t ends[LEAT_LOADER_SOURCES_MAX];   /* of the sources, concatenated in the stretch */
+    uint64_t ends[LEAT_LOADER_SOURCES_MAX];   /* where each source ends, concatenated in the stretch */
     leat__perm shuffle;
 } stretch;
 
@@ -386,7 +387,7 @@ static void enter_stretch(const leat__shares *s, uint64_t number, stretch *w)
         leat__perm_init(&w->shuffle, w->length, s->opts.seed, tweak_of(s->epoch, TWEAK_STRETCH, number));
 }
 
-/* The sample of draw `k` of this epoch. */
+/* Returns the sample of draw `k` of this epoch. */
 static uint64_t draw(const leat__shares *s, const source *c, uint64_t k, uint64_t *salt)
 {
     leat__perm p;
@@ -405,7 +406,7 @@ static uint64_t draw(const leat__shares *s, const source *c, uint64_t k, uint64_
     switch (s->opts.order) {
     case LEAT_ORDER_SEQUENTIAL: break;
     case LEAT_ORDER_RANDOM:
-    case LEAT_ORDER_QUASI: /* one window holds all pages */
+    case LEAT_ORDER_QUASI: /* without passes: one window holds all pages */
         leat__perm_init(&p, c->is.size, c->seed, tweak_of(c->first_pass + pass, TWEAK_PASS, 0));
         at = leat__perm_at(&p, at);
         break;

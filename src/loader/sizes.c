@@ -77,7 +77,7 @@ int leat__sizes_check(const leat_loader_opts *o, leat_error *err)
     return 0;
 }
 
-/* One element of the column's type with this value. */
+/* Sets c->fill to one element of the column's type with this value. */
 static int set_fill(leat__column *c, double fill, leat_error *err)
 {
     const bool whole = leat__output_whole(c->tensor.dtype);
@@ -188,7 +188,7 @@ static uint64_t elements_of(const leat__column *c, uint64_t width, uint64_t heig
     return width * height * LEAT_MAX(c->channels, 1u);
 }
 
-/* Height and width of a padded column. */
+/* Computes height and width of a padded column. */
 static leat__size largest(const leat__column *c, const leat__size *sizes, uint32_t rows)
 {
     leat__size most = {0};
@@ -201,13 +201,13 @@ static leat__size largest(const leat__column *c, const leat__size *sizes, uint32
     return most;
 }
 
-/* Whether there is an image that a worker can decode: what it refuses needs no room in a batch. */
+/* True when a worker can decode the image. One that it refuses needs no room in a batch. */
 static bool decodable(const leat_pack_cell *cell)
 {
     return !cell->absent && !leat__decode_over(cell->image.width, cell->image.height);
 }
 
-/* Sizes of one row in all views of a field. */
+/* Finds the sizes of one row in all views of a field. */
 static void find_sizes(leat_loader *l, const leat__image_group *g, uint32_t row, uint32_t rows)
 {
     leat__feed *feed = &l->feed;
@@ -254,7 +254,7 @@ int leat__sizes_plan(leat_loader *l, uint32_t rows, leat_error *err)
 
 static void set_shape(leat_tensor *t, const leat__column *c, leat__size s)
 {
-    const uint32_t at = c->channels > 0 && !c->channels_last ? 2 : 1; /* of the height */
+    const uint32_t at = c->channels > 0 && !c->channels_last ? 2 : 1; /* dimension of the height */
     int64_t stride = 1;
     t->shape[at] = s.height;
     t->shape[at + 1] = s.width;
@@ -299,7 +299,7 @@ typedef struct most {
     const leat__column *column;
     const leat__pipeline *pipeline;
     bool as_stored;
-    leat__size side; /* the largest so far */
+    leat__size side; /* the largest size so far */
 } most;
 
 static uint64_t reach_bytes(void *arg, const leat_pack_cell *cell)
@@ -353,7 +353,7 @@ static int first_image(const leat_loader *l, const leat_loader_opts *given, uint
     return leat__fail(err, LEAT_EINVAL, "`bucket`: there is no image field to sort by");
 }
 
-/* The sort value of an image; 0 for one without a size. */
+/* Returns the sort value of an image; 0 for one without a size. */
 static double shape_of(leat_loader *l, const leat_loader_opts *given, uint32_t field, uint64_t sample)
 {
     leat_pack_cell cell;

@@ -12,9 +12,8 @@
 /* Checks that the options are compatible; LEAT_EINVAL or LEAT_ENOTSUP. */
 int leat__sizes_check(const leat_loader_opts *o, leat_error *err) LEAT_MUST_CHECK;
 
-/* Makes a column, whose name and element type are set, one of images of different size: those of
- * image column `of`. `channels` per pixel; 0 = a mask, without that dimension. `fill` is the
- * value beside them in a padded batch. */
+/* Turns a column with name and element type into one of images of different size, those of image column `of`.
+ * `channels` per pixel; 0 = a mask, without that dimension. `fill` is the padding value in a padded batch. */
 int leat__sizes_column(leat__column *c, const leat_loader_opts *o, uint32_t of, uint32_t channels,
                        bool channels_last, double fill, leat_error *err) LEAT_MUST_CHECK;
 
@@ -23,13 +22,13 @@ int leat__sizes_column(leat__column *c, const leat_loader_opts *o, uint32_t of, 
 int leat__sizes_extra(const leat_loader_opts *o, leat__pipeline *const *images, uint32_t count,
                       leat__shape *shape, leat_error *err) LEAT_MUST_CHECK;
 
-/* Memory of the feed, for batches of the shape that is set. */
+/* Allocates the feed's memory for the sizes of a batch; the shape must be set. */
 int leat__sizes_open(leat_loader *l, leat_error *err) LEAT_MUST_CHECK;
 
 /* The batch being planned: computes the sizes of its rows and sets the feed's payload bytes of
  * their columns. */
 int leat__sizes_plan(leat_loader *l, uint32_t rows, leat_error *err) LEAT_MUST_CHECK;
-/* Copies them to the frame opened for it. */
+/* Copies the planned sizes to the frame opened for the batch. */
 void leat__sizes_lay(const leat_loader *l, leat__frame *f);
 
 /* Sorts the samples of the loader (becoming its indices) by the shape of their first image;
@@ -37,8 +36,8 @@ void leat__sizes_lay(const leat_loader *l, leat__frame *f);
 int leat__sizes_buckets(leat_loader *l, const leat_loader_opts *given, uint64_t **ends, uint32_t *count,
                         leat_error *err) LEAT_MUST_CHECK;
 
-/* Payload bytes of a column with images of different size: of the largest row and of any batch of
- * `rows`, whatever is drawn. */
+/* Computes the payload bytes of a column with images of different size: most of a row, and most of a batch of
+ * `rows` rows, whatever is drawn. */
 int leat__sizes_bound(leat_loader *l, uint32_t column, uint32_t rows, bool repeats, leat__ragged_bound *out,
                       leat_error *err) LEAT_MUST_CHECK;
 

@@ -12,7 +12,7 @@
 #include "base/num.h"
 #include "pack/reader.h"
 
-/* Packs written with the same tables share them: then a device can decode them all. */
+/* Opens the tables of a pack. Packs with equal tables share them, so that a device can decode them all. */
 static int open_tables(leat_loader *l, uint32_t part, leat_error *err)
 {
     const void *blob, *other;
@@ -119,7 +119,7 @@ static int group_indices(leat_loader *l, uint64_t *size, uint32_t parts, leat_er
     return 0;
 }
 
-/* Pages are in the order of the packs, and none has samples of two. */
+/* Assigns pages to packs. Pages are in the order of the packs, and no page has samples of two packs. */
 static void share_pages(const leat_loader *l, leat__share_source *list, uint32_t parts, uint64_t pages)
 {
     uint64_t page = 0;

@@ -8,20 +8,20 @@
 
 #define WHOLE 16u
 #define WINDOW 8u            /* batches */
-#define WAITS 0.01           /* share of time: the CPUs do not keep up */
-#define FAR 0.1              /* far from keeping up: larger steps */
-#define CALM 0.002           /* the CPUs keep up */
-#define CALM_WINDOWS 8u      /* before the device gets less */
-#define FLOOR_WINDOWS 256u   /* after which less is tried again, */
-#define SLOWER 2             /* or when a step takes twice as long */
-#define HANDOVER_NS 1000000u /* taking a batch that is ready costs less, decoded here or there */
+#define WAITS 0.01           /* share of time waited above which the CPUs do not keep up */
+#define FAR 0.1              /* share of time waited above which steps are larger */
+#define CALM 0.002           /* share of time waited below which the CPUs keep up */
+#define CALM_WINDOWS 8u      /* calm windows before the device gets less */
+#define FLOOR_WINDOWS 256u   /* windows after which a lower share is tried again */
+#define SLOWER 2             /* or when a step takes this many times as long */
+#define HANDOVER_NS 1000000u /* shorter waits are the cost of taking a ready batch, not waiting */
 
 static void end_window(leat__split *s, double waits, uint64_t step_ns)
 {
     if (waits > WAITS) {
         if (waits > FAR) s->share += WHOLE / 2;
         else if (s->calm == 0 && s->share < WHOLE) s->share += s->share < 4 ? 2 : 4;
-        else if (s->share < WHOLE) s->share += 1; /* it was enough shortly before */
+        else if (s->share < WHOLE) s->share += 1; /* a share just below was enough shortly before */
         if (s->share > WHOLE) s->share = WHOLE;
         LEAT_ASSERT(s->floor <= WHOLE);
         s->floor = s->share;
@@ -41,7 +41,7 @@ uint32_t leat__split_step(leat__split *s, uint64_t waited_ns, uint64_t now_ns, b
 {
     LEAT_ASSERT(s->share <= WHOLE);
     s->waited_ns += waited_ns;
-    if (s->begin_ns == 0) { /* the first batch pays for the start */
+    if (s->begin_ns == 0) { /* the first batch includes the start of the epoch */
         s->begin_ns = batch ? now_ns : 0;
         s->waited_ns = 0;
         return s->share;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Spreading: see spread.h. From the last line to the first: lines only move back, so no line's
- * new place covers one that still has to move.
+ * Spreading: see spread.h. Lines are moved from last to first. They only move towards the end, so no line
+ * overwrites one that still has to move.
  */
 #include "loader/spread.h"
 
@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/num.h"
 
-/* Fills with repeated copies of `size` bytes. */
+/* Fills memory with copies of a value of `size` bytes. */
 static void fill_with(uint8_t *to, uint64_t bytes, const uint8_t *value, uint32_t size)
 {
     bool same = true;

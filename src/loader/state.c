@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * State as JSON, one line. 64-bit hashes are hexadecimal strings: some JSON readers truncate
- * numbers to 53 bits.
+ * Reads and writes the state as one line of JSON. 64-bit hashes are hexadecimal strings, because some JSON
+ * readers truncate numbers to 53 bits.
  */
 #include "loader/state.h"
 
@@ -127,7 +127,7 @@ static int get_hex(const json_t *root, const char *key, uint64_t *out, leat_erro
     return hex_value(json_object_get(root, key), key, out, err);
 }
 
-/* Of several packs: the digest of each, and how they are mixed. */
+/* Reads the digest of each of several packs, and how they are mixed. */
 static int read_packs(const json_t *root, leat__state *s, leat_error *err)
 {
     const json_t *list = json_object_get(root, "packs");
@@ -195,7 +195,7 @@ static int differs(const char *what, uint64_t other, uint64_t mine, leat_error *
                       what, other, mine);
 }
 
-/* Names the pack that differs. */
+/* Checks that the packs are the same; err names the pack that differs. */
 static int check_packs(const leat__state *mine, const leat__state *other, leat_error *err)
 {
     if (mine->pack_count != other->pack_count && (mine->pack_count > 0 || other->pack_count > 0))

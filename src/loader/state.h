@@ -36,11 +36,11 @@ typedef struct leat__state {
 int leat__state_write(const leat__state *s, leat__buf *out) LEAT_MUST_CHECK;
 int leat__state_parse(leat__state *s, const char *text, leat_error *err) LEAT_MUST_CHECK;
 
-/* 0 when a loader at `mine` may resume at `other`; LEAT_EINVAL names the difference. */
+/* Returns 0 when a loader with state `mine` may resume at `other`. LEAT_EINVAL: err names the difference. */
 int leat__state_check(const leat__state *mine, const leat__state *other, leat_error *err) LEAT_MUST_CHECK;
 
 const char *leat__order_name(leat_order order);
-bool leat__order_find(const char *name, leat_order *order); /* false: there is none, or name is NULL */
+bool leat__order_find(const char *name, leat_order *order); /* false: no such order, or name is NULL */
 uint32_t leat__order_version(leat_order order);             /* of this build */
 bool leat__order_shuffled(leat_order order);                /* see LEAT_ORDER_MAP */
 

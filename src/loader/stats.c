@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a caller can ask a loader: its sizes and fields, then its statistics, which are counters of
- * the epoch and of all epochs. Any thread may read the statistics; the loader's lock keeps the flow
- * from being closed meanwhile.
+ * Sizes, fields and statistics of a loader; statistics are counters of the epoch and of all epochs. Any
+ * thread may read them; the loader's lock keeps the flow from being closed meanwhile.
  */
 #include <string.h>
 
@@ -60,7 +59,7 @@ const leat_tensor *leat_loader_field(const leat_loader *l, uint32_t field)
 
 /* ---- statistics ---------------------------------------------------------------------------- */
 
-/* The flow counts runs in flight; a run reads all its samples at once. */
+/* Converts runs in flight, which the flow counts, to reads: a run reads all its samples at once. */
 static uint32_t reads_of(const leat_loader *l, uint32_t runs)
 {
     uint32_t reads = runs * l->run_usual;
@@ -83,7 +82,7 @@ static int read_flow(const leat_loader *l, leat_loader_stats *s)
     return 0;
 }
 
-/* Counters of the running epoch; the lock is held. */
+/* Reads the counters of the running epoch; the lock is held. */
 static int read_epoch_locked(leat_loader *l, leat_loader_stats *s)
 {
     int rc = read_flow(l, s);
@@ -111,7 +110,7 @@ static int read_epoch_locked(leat_loader *l, leat_loader_stats *s)
     return rc;
 }
 
-/* Adds sums; shares of time are weighted by it. Values that are not sums are kept. */
+/* Adds the counters of `o` to `s`. Shares of time are weighted by time; values that are not sums are kept. */
 static void add(leat_loader_stats *s, const leat_loader_stats *o)
 {
     double time = (double)s->elapsed_ns + (double)o->elapsed_ns;
@@ -203,7 +202,7 @@ static int read_stats(leat_loader *l, bool all, leat_loader_stats *out, uint32_t
     s.budget_limit = b.limit;
     s.budget_kept = leat__frames_kept(l->frames) + leat__blocks_kept(l->env.blocks);
     if (l->env.tile_blocks != NULL) s.budget_kept += leat__blocks_kept(l->env.tile_blocks);
-    s.budget_kept = LEAT_MIN(s.budget_kept, b.used); /* read at different times */
+    s.budget_kept = LEAT_MIN(s.budget_kept, b.used); /* both are read at different times */
     s.budget_used = b.used - s.budget_kept;
     s.budget_peak = b.peak;
     s.budget_memory = leat__budget_memory(l->budget, &s.budget_memory_peak);

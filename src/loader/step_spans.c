@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A ring of spans. One is read when the events of both ends have passed; where the device is more steps
- * behind than the ring is long, steps are left out.
+ * A ring of spans. A span is read when the events of both ends have passed. If the device is further behind
+ * than the ring is long, steps are left out.
  */
 #include "loader/step_spans.h"
 
@@ -19,11 +19,11 @@ typedef struct span {
 
 struct leat__step_spans {
     span ring[SPANS];
-    uint64_t first, next; /* the oldest that has not passed, the one that is recorded */
+    uint64_t first, next; /* the oldest span that has not passed, and the one being recorded */
     uintptr_t stream;
     bool open; /* ring[next] has begun */
     _Atomic uint64_t count, sum_ns;
-    uint64_t count_before, sum_before; /* this epoch's begin */
+    uint64_t count_before, sum_before; /* values at the start of this epoch */
 };
 
 int leat__step_spans_open(leat__step_spans **out, leat__gpu *gpu, leat_error *err)

@@ -24,8 +24,8 @@ void leat__steps_reset(leat__steps *s)
     s->data = s->batch = s->prepare = NULL;
 }
 
-/* An epoch of one or two batches: one that ended, or the second consecutive one that was left early. A look
- * at a batch does not make epochs short. */
+/* Decides whether epochs are short: one of at most two batches that ended, or the second consecutive one that
+ * was left early. Taking a single batch to look at it does not make epochs short. */
 static void note_length(leat__steps *s)
 {
     const bool is_short = s->step <= 2, ended = s->waited_ns > 0;
@@ -49,7 +49,7 @@ void leat__steps_epoch(leat__steps *s)
 void leat__steps_enter(leat__steps *s)
 {
     s->enter_ns = leat__meters_now();
-    if (s->leave_ns == 0) return; /* the first call, or one that continues a wait */
+    if (s->leave_ns == 0) return; /* the first call of an epoch, or one that continues a wait */
     uint64_t between = s->enter_ns - s->leave_ns, prepared = LEAT_MIN(s->prepared_ns, between);
     if (s->step > 1 || s->short_epochs) {
         leat__timer_record(s->batch, between - prepared);
@@ -80,7 +80,7 @@ uint64_t leat__steps_leave(leat__steps *s, bool got)
     return waited;
 }
 
-/* Mean batches of an epoch. The one that runs counts once it is longer than those before. */
+/* Returns the mean batches per epoch. The running epoch counts once it is longer than earlier ones. */
 static double mean_steps(const leat__steps *s)
 {
     const double epochs = (double)s->epochs, steps = (double)s->epoch_steps, now = (double)s->this_steps;

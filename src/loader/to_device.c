@@ -19,7 +19,7 @@
 #include "probe/trace.h"
 
 #define FLIGHTS LEAT__DECODE_SLOTS
-#define RING (FLIGHTS + 1) /* the events of the last finished batch are still used */
+#define RING (FLIGHTS + 1) /* one more, because the events of the last finished batch are still used */
 _Static_assert(LEAT__DECODE_LANES < LEAT__TRACE_STREAMS, "copies and lanes have rows of the trace");
 #define LEAST_BATCHES 2 /* one held by the consumer, one in flight */
 #define RECENT 8u
@@ -31,7 +31,7 @@ typedef struct flight {
     leat__frame *frame;
     leat_task *task;
     leat__device_block *block;
-    leat__gpu_event *begin;   /* of its copies */
+    leat__gpu_event *begin;   /* start of its copies */
     leat__device_marks marks; /* start: only if the device decodes */
     leat__device_job job;     /* if the device decodes rows of it */
     bool decodes;
@@ -52,25 +52,25 @@ struct leat__to_device {
     uint64_t frame_bytes;
     leat__device_decoder *decoder; /* NULL: batches are only copied */
     leat__run_env *env;
-    leat__run_worker *worker; /* for damaged samples */
+    leat__run_worker *worker; /* decodes damaged samples */
     const leat__mixing *mixing;
-    leat_job_mix *mixes; /* room for what is mixed of a batch */
+    leat_job_mix *mixes; /* arrays of a batch to mix */
     leat__device_store *store;
     leat__thread thread;
-    flight flights[RING]; /* the thread's, like the next five */
+    flight flights[RING]; /* used only by the thread, like the next five */
     leat__device_trace trace;
     uint32_t first, count;
     uint32_t next_slot;
-    uint64_t landed;  /* batches since the device was idle */
+    uint64_t landed;  /* batches finished since the device was idle */
     leat__mutex lock; /* guards the rest */
     leat__cond changed;
     pushed *waiting;
     uint64_t next; /* the next batch in order */
     bool canceled, closed;
-    _Atomic(leat__shortage) starved; /* why a batch waits for the consumer, */
-    _Atomic uint64_t needs;          /* and how many bytes it needs; set before */
-    _Atomic bool hurry;              /* the consumer waits for it */
-    _Atomic bool cramped;            /* the CPUs decoded a batch for lack of room */
+    _Atomic(leat__shortage) starved; /* why a batch waits for the consumer */
+    _Atomic uint64_t needs;          /* how many bytes that batch needs; set before `starved` */
+    _Atomic bool hurry;              /* the consumer waits for that batch */
+    _Atomic bool cramped;            /* the CPUs decoded a batch because the device had no room */
     uint64_t copied_bytes, copy_ns, wait_ns, decoded, decode_ns, overlap_ns;
     struct {
         uint64_t images, decoded;
@@ -88,7 +88,7 @@ static bool is_canceled(leat__to_device *d)
     return canceled;
 }
 
-/* Nothing will come back: who needs `bytes` at once never gets them. */
+/* Fails a request for `bytes` when no memory can be released any more. */
 static int give_up(const leat__to_device *d, const leat__device_pool_stats *stats, uint64_t bytes,
                    leat_error *err)
 {
@@ -104,8 +104,8 @@ static int give_up(const leat__to_device *d, const leat__device_pool_stats *stat
                       limit, needs);
 }
 
-/* Nothing is in flight, and `bytes` were refused; `left` is the pool's state after that. Waits until a block
- * may have come back. Fails when none can. */
+/* Called when nothing is in flight and `bytes` were refused; `left` is the pool's state after that. Waits
+ * until a block may have been released. Fails when none can be. */
 static int wait_for_memory(leat__to_device *d, const leat__device_pool_stats *left, uint64_t bytes,
                            leat_error *err)
 {
@@ -120,7 +120,7 @@ static int wait_for_memory(leat__to_device *d, const leat__device_pool_stats *le
 }
 
 /* Waits for device memory; LEAT_ECANCELED when the batch is no longer needed. Memory kept for decoding is
- * freed only when the consumer waits, too: allocating it again takes time. */
+ * freed only when the consumer waits too, because allocating it again takes time. */
 static int wait_for_block(leat__to_device *d, leat__device_block **block, leat_error *err)
 {
     const uint64_t begin = leat__clock_ns();
@@ -144,7 +144,7 @@ static int wait_for_block(leat__to_device *d, leat__device_block **block, leat_e
     return rc;
 }
 
-/* True when the device makes all rows of column c. */
+/* True when the device decodes all rows of column c. */
 static bool made_there(const leat__frame *f, uint32_t c)
 {
     uint32_t rows = 0;
@@ -168,7 +168,7 @@ static int copy_columns(leat__to_device *d, flight *f, bool all, leat_error *err
     return 0;
 }
 
-/* Queues everything of a batch. */
+/* Queues all work of a batch: copies, kernels and events. */
 static int queue(leat__to_device *d, flight *f, leat_error *err)
 {
     f->bytes = 0;
@@ -188,11 +188,12 @@ static int queue(leat__to_device *d, flight *f, leat_error *err)
     return leat__gpu_event_record(f->marks.end, d->stream, err);
 }
 
-/* Decodes images on the CPU, where the policy for bad samples is applied: the damaged ones, or all of them
- * where `status` is NULL. */
+/* Decodes images again on the CPU, which applies the policy for bad samples: the damaged ones, or all of them
+ * if `status` is NULL. */
 static int redo(leat__to_device *d, leat__frame *frame, const uint32_t *status, leat_error *err)
 {
-    uint32_t last = UINT32_MAX, at = 0; /* views of a row are neighbours in the list: it is made once */
+    uint32_t last = UINT32_MAX,
+             at = 0; /* views of a row are adjacent in the list, so that each row is made once */
     for (const leat__device_tiles *t = frame->tiles; t != NULL; t = t->next) {
         for (uint32_t i = 0; i < t->image_count; i++, at++) {
             const uint32_t row = t->images[i].row;
@@ -205,7 +206,7 @@ static int redo(leat__to_device *d, leat__frame *frame, const uint32_t *status, 
     return 0;
 }
 
-/* Finishes a batch on the host after `redo`, and queues copies of all of it. */
+/* Finishes a batch on the host after `redo`, and queues copies of the whole batch. */
 static int finish_on_host(leat__to_device *d, flight *f, leat_error *err)
 {
     leat__frame_finish(f->frame);
@@ -217,7 +218,7 @@ static int finish_on_host(leat__to_device *d, flight *f, leat_error *err)
     return leat__gpu_event_record(f->marks.end, d->stream, err);
 }
 
-/* The device has no room to decode: the CPUs do it. */
+/* Decodes a batch on the CPUs, because the device has no room. */
 static int decode_on_host(leat__to_device *d, flight *f, leat_error *err)
 {
     f->decodes = false;
@@ -229,8 +230,8 @@ static int decode_on_host(leat__to_device *d, flight *f, leat_error *err)
     return leat__gpu_event_record(f->marks.copied, d->stream, err);
 }
 
-/* Rows are left out or replaced: copies the pixels back, lets the host reorder and mix the batch, and
- * copies all of it again. Slow, and rare. */
+/* Handles a batch with rows left out or replaced: copies the pixels back, lets the host reorder and mix the
+ * batch, and copies all of it again. This is slow, but rare. */
 static int repair(leat__to_device *d, flight *f, leat_error *err)
 {
     const leat__frame *frame = f->frame;
@@ -265,7 +266,7 @@ static int finish_decoded(leat__to_device *d, flight *f, leat_error *err)
     return rc;
 }
 
-/* Time on the device of a finished batch: copies, kernels, and how long both overlapped with
+/* Measures the time of a finished batch on the device: copies, kernels, and how long both overlapped with
  * those of the previous batch. */
 static void measure(leat__to_device *d, const flight *f)
 {
@@ -306,7 +307,7 @@ static double recent_share_locked(const leat__to_device *d)
     return images > 0 ? (double)decoded / (double)images : 0;
 }
 
-/* The batch in the rows of its streams. */
+/* Records the batch in the trace rows of its streams. */
 static void trace(leat__to_device *d, const flight *f)
 {
     const int64_t batch = (int64_t)f->frame->batch.index;
@@ -343,15 +344,15 @@ static void land(leat__to_device *d)
     leat_task_done(f->task, rc, &err);
 }
 
-/* Waits for everything that is queued. */
+/* Waits for all queued work. */
 static void drain(leat__to_device *d)
 {
     leat__gpu_stream_drain(d->stream);
     if (d->decoder != NULL) leat__device_decoder_drain(d->decoder);
 }
 
-/* Decoding was refused memory, and nothing else is in flight; `left` is the pool's state after that. Waits
- * until a block may have come back. True: none will, or not in time. */
+/* Called when decoding was refused memory and nothing else is in flight; `left` is the pool's state after
+ * that. Waits until a block may have been released. True: none will be, or not in time. */
 static bool lacks_workspace(leat__to_device *d, const leat__device_pool_stats *left)
 {
     if (left->lent == 0 && left->idle == 0) return true;
@@ -360,8 +361,8 @@ static bool lacks_workspace(leat__to_device *d, const leat__device_pool_stats *l
     return atomic_exchange(&d->hurry, false);
 }
 
-/* Queues a batch. If decoding lacks memory, finishes the batches in flight, takes back what other slots hold,
- * then waits for the consumer. The CPUs decode what has no room. */
+/* Queues a batch. If decoding lacks memory, finishes the batches in flight, frees the memory of other slots,
+ * then waits for the consumer. If there is still no room, the CPUs decode the batch. */
 static int queue_patiently(leat__to_device *d, flight *f, leat_error *err)
 {
     leat__device_pool_stats left;
@@ -389,8 +390,8 @@ static int queue_patiently(leat__to_device *d, flight *f, leat_error *err)
     return host ? decode_on_host(d, f, err) : rc;
 }
 
-/* Queues the copies of a batch. Waits for device memory only when nothing is in flight; batches
- * in flight finish first. */
+/* Queues the work of a batch. Waits for device memory only when nothing is in flight; batches in flight
+ * finish first. */
 static void launch(leat__to_device *d, leat__frame *frame, leat_task *task)
 {
     leat__device_block *block = NULL;
@@ -426,7 +427,7 @@ static void launch(leat__to_device *d, leat__frame *frame, leat_task *task)
 
 /* ---- the thread ---- */
 
-/* The next batch in order, or any when the epoch is over; NULL: none now. */
+/* Takes the next batch in order, or any when the epoch is over; NULL: none now. */
 static pushed *pop_locked(leat__to_device *d)
 {
     pushed **at = &d->waiting;
@@ -438,8 +439,8 @@ static pushed *pop_locked(leat__to_device *d)
     return p;
 }
 
-/* Waits for something to do; false at the end. *out NULL: a batch in flight should land. While batches are in
- * flight it looks for new ones, too: these begin beside them. */
+/* Waits for work; false at the end. *out NULL: finish a batch in flight. New batches are also taken while
+ * others are in flight, so that they overlap. */
 static bool next_work(leat__to_device *d, pushed **out, bool *canceled)
 {
     leat__mutex_lock(&d->lock);
@@ -509,7 +510,7 @@ static int open_stream(leat__to_device *d, leat_error *err)
     return 0;
 }
 
-/* Adds to an error of opening which device has no memory left, and what to do. */
+/* Adds to an error of open which device has no memory left, and what to do. */
 static int explain_full(const leat__to_device *d, int rc, leat_error *err)
 {
     uint64_t unused = 0;

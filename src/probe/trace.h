@@ -3,7 +3,7 @@
  * Trace rings: time-stamped spans. Each thread has a ring that keeps the newest ones. Off by default: an
  * event then costs one load and one branch. Rings are written without locks and can be exported at any time
  * as Chrome trace JSON (chrome://tracing, Perfetto), one row per thread. Work outside threads, such as a GPU
- * stream's, has rows of its own.
+ * stream's, has separate rows.
  *
  * `name` must be a string that lives as long as the process (a literal or an interned name).
  *

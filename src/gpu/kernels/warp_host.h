@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The primitives of the kernels as plain C, for tests: the lanes of a warp run one after the other. The code
- * after a LANES is one step of all lanes. Other lanes may read what a lane writes only in a later step, as on
- * a device with __syncwarp in between.
+ * The primitives of the kernels as plain C, for tests: the lanes of a warp run in sequence. The code after a
+ * LANES is one step of all lanes. Other lanes may read what a lane writes only in a later step, as on a
+ * device with __syncwarp in between.
  */
 #ifndef LEAT_GPU_KERNELS_WARP_HOST_H
 #define LEAT_GPU_KERNELS_WARP_HOST_H
