@@ -205,7 +205,7 @@ typedef struct leat_stage {
     uint64_t bytes_in;  /* gather: maximum bytes of all members of one group; 0 = count times
                          * the bytes of one task */
     uint32_t count;     /* gather: members of a group; expand: children per call, 0 = 1 */
-    leat_budget_cat category; /* of the bytes that the task holds afterwards */
+    leat_budget_cat category; /* category of the bytes that the task holds afterwards */
     void *cookie;
 
     /* setup() is called once per worker and stage, on that worker, before its first process(). Only that
@@ -329,7 +329,7 @@ LEAT_API void leat_tuner_close(leat_tuner **tuner);
 
 typedef struct leat_decision {
     uint64_t number; /* 0, 1, 2 … of this tuner */
-    uint64_t at_ns;  /* of the monotonic clock */
+    uint64_t at_ns;  /* time by the monotonic clock */
     leat_flow_knob knob;
     uint32_t from, to;
     char reason[112];

@@ -184,7 +184,7 @@ typedef struct leat_dedup_images_stats {
     uint64_t samples, kept, removed;
     uint64_t clusters;   /* kept images with duplicates */
     uint64_t pairs;      /* pairs of duplicates */
-    uint64_t exact;      /* of `pairs`: with equal pixels */
+    uint64_t exact;      /* the part of `pairs` with equal pixels */
     uint64_t probable;   /* similar pairs, not certain to be duplicates: both are kept */
     uint64_t candidates; /* pairs that were compared by their thumbnails */
     double seconds, cpu_seconds;

@@ -121,7 +121,7 @@ typedef struct leat_ingest_stats {
     uint64_t samples;   /* in the pack */
     uint64_t skipped;   /* left out because they could not be packed */
     uint64_t bytes_in;  /* read from the sources, for the samples in the pack */
-    uint64_t bytes_out; /* of all files */
+    uint64_t bytes_out; /* size of all files of the pack */
     uint64_t pages, shards;
     uint64_t resumed; /* samples that an earlier run had already written */
     uint64_t duplicate_keys;
@@ -135,7 +135,7 @@ typedef struct leat_ingest_stats {
     uint64_t existing; /* append: samples whose key existed, skipped or replaced; merge: samples with the key
                           of another one, left out or renamed */
     uint64_t filtered; /* samples that did not meet the condition */
-    uint64_t images_more[8]; /* as `images`, for codecs 8 to 15 */
+    uint64_t images_more[8]; /* like `images`, for codecs 8 to 15 */
     uint64_t animated;   /* images of this run with several frames or pages, of which the first was packed */
     uint64_t recoded;    /* merge: images whose tiles were recoded */
     uint64_t missing;    /* tar shards: samples that lack a member */

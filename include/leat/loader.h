@@ -228,7 +228,7 @@ typedef struct leat_loader_opts {
     uint32_t field_count;
     uint32_t digest; /* 1 = hash every sample: leat_batch.sample_hash */
     leat_log log;
-    leat_sample_fn sample_fn; /* or NULL */
+    leat_sample_fn sample_fn; /* custom augmentation, or NULL */
     void *sample_cookie;
     /* For pipelines with MixUp or CutMix; setting one of these without them is an error. */
     const char *label; /* INT field whose labels are mixed; NULL = "label" */
@@ -314,7 +314,7 @@ typedef struct leat_tensor {
 
 typedef struct leat_batch {
     uint64_t epoch;
-    uint64_t index;    /* of the batch in the epoch */
+    uint64_t index;    /* number of the batch in the epoch, from 0 */
     uint64_t position; /* samples of this rank delivered before it in the epoch */
     uint32_t samples;  /* rows in it: fewer in the last batch, or when bad ones were skipped */
     uint32_t field_count;

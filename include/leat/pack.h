@@ -153,7 +153,7 @@ typedef struct leat_pack_info {
     uint32_t shards; /* files with samples: 1 for a single pack */
     uint64_t samples;
     uint64_t pages;
-    uint64_t bytes;            /* of all files */
+    uint64_t bytes;            /* size of all files */
     uint64_t page_bytes;       /* target size of a page */
     uint64_t max_page_bytes;   /* largest page: what a page buffer must hold */
     uint64_t max_sample_bytes; /* largest sample */
@@ -186,19 +186,19 @@ LEAT_API const char *leat_pack_blob_name(const leat_pack *pack, uint32_t blob);
 
 /* The location of a sample. */
 typedef struct leat_pack_row {
-    uint64_t page;        /* of the whole pack */
-    uint64_t offset;      /* of the sample in its page, a multiple of 16 */
+    uint64_t page;        /* number of its page in the whole pack */
+    uint64_t offset;      /* where the sample begins in its page, a multiple of 16 */
     uint64_t size;        /* bytes of the sample */
     uint64_t check;       /* XXH3-64 of those bytes */
     uint64_t key_size;    /* bytes of its key */
-    uint64_t file_offset; /* of the sample in its file */
-    uint32_t shard;       /* which file */
+    uint64_t file_offset; /* where the sample begins in its file */
+    uint32_t shard;       /* number of its file */
     uint32_t reserved;    /* 0 */
 } leat_pack_row;
 
 /* Facts about one field of one sample in the index. */
 typedef struct leat_pack_cell {
-    uint64_t start;  /* of the payload in the sample, a multiple of 16 */
+    uint64_t start;  /* where the payload begins in the sample, a multiple of 16 */
     uint64_t length; /* bytes of the payload */
     uint32_t absent; /* 1 = the sample has no value here */
     uint32_t reserved;
@@ -272,7 +272,7 @@ typedef struct leat_pack_page {
     uint64_t samples; /* how many */
     uint64_t offset;  /* in its file */
     uint64_t check;   /* XXH3-64 of its bytes */
-    uint32_t shard;   /* which file */
+    uint32_t shard;   /* number of its file */
     uint32_t reserved;
 } leat_pack_page;
 LEAT_API int leat_pack_page_info(leat_pack *pack, uint64_t page, leat_pack_page *info,
@@ -284,7 +284,7 @@ LEAT_API int leat_pack_page_read(leat_pack *pack, uint64_t page, void *buf, size
 /* One piece of damage that leat_pack_verify found. */
 typedef struct leat_pack_damage {
     const char *path; /* file */
-    const char *key;  /* of the sample, "" when not about one sample */
+    const char *key;  /* key of the sample, "" when not about one sample */
     uint64_t key_size;
     int64_t sample;     /* -1 when not about one sample */
     int64_t page;       /* -1 when not in a page */
@@ -396,8 +396,8 @@ LEAT_API int leat_packer_classes(leat_packer *p, uint32_t field, const char *con
 
 typedef struct leat_packer_stats {
     uint64_t samples, pages, shards;
-    uint64_t payload_bytes;  /* of all samples */
-    uint64_t file_bytes;     /* of all files */
+    uint64_t payload_bytes;  /* payload of all samples */
+    uint64_t file_bytes;     /* size of all files */
     uint64_t duplicate_keys; /* samples with the key of an earlier sample in the same file */
 } leat_packer_stats;
 
@@ -428,7 +428,7 @@ LEAT_API int leat_pack_compact(const char *path, const leat_pack_compact_opts *o
 
 typedef struct leat_split_part {
     const char *output; /* the pack of this part */
-    double share;       /* of all samples: above 0, up to 1 */
+    double share;       /* share of all samples: above 0, up to 1 */
     uint64_t samples;   /* result: how many samples it got */
 } leat_split_part;
 

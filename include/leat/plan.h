@@ -81,7 +81,7 @@ typedef struct leat_plan_calibration {
     uint32_t threads;
     uint32_t calibrated; /* bit (1 << leat_plan_resource) = measured, not given by the user */
     double cold_cpu_us;  /* CPU time of one sample that has to be read; 0 = not known */
-    uint32_t cpus;       /* of the machine that was measured */
+    uint32_t cpus;       /* CPUs of the machine that was measured */
     uint32_t quick;      /* 1 = a short measurement: wider intervals */
 } leat_plan_calibration;
 
@@ -105,7 +105,7 @@ typedef struct leat_plan_facts {
     uint64_t sample_bytes;     /* mean, as stored; default 110,000 */
     uint64_t max_sample_bytes; /* largest; default four times the mean */
     uint32_t width, height;    /* mean, as stored; default 500 × 375, or by sample_bytes */
-    uint64_t page_bytes;       /* of the pack; default 512 KiB */
+    uint64_t page_bytes;       /* page size of the pack; default 512 KiB */
     double work; /* CPU time of a sample relative to one of the same size stored as `images`. Not 1 if some
                     are PNG or WebP; 0 = 1 */
     uint32_t images; /* leat_plan_images */
@@ -113,7 +113,7 @@ typedef struct leat_plan_facts {
                         initializer, since 0 is a share as well */
     /* Model and training. */
     char model[48];             /* "" = resnet50 when there is a GPU */
-    uint64_t params;            /* of model "generic" */
+    uint64_t params;            /* parameters of model "generic" */
     uint64_t activation_bytes;  /* per sample, of model "generic" */
     double macs;                /* multiply-adds per sample, of model "generic" */
     uint32_t precision;         /* leat_plan_precision */
@@ -131,12 +131,12 @@ typedef struct leat_plan_facts {
     uint32_t preset;        /* leat_plan_preset */
     int32_t workers;        /* per GPU; 0 = from the preset, −1 = all usable */
     uint32_t prefetch;      /* batches ahead (per worker for processes); 0 = preset */
-    uint32_t element_bytes; /* of a delivered pixel: 4 = f32, 2 = f16, 1 = u8; default 4 */
+    uint32_t element_bytes; /* bytes of a delivered pixel value: 4 = f32, 2 = f16, 1 = u8; default 4 */
     double crop_area;       /* mean share of the image a crop covers; default 0.42 */
     uint32_t no_validation; /* 1 = no second loader (for validation) is open at the same time */
     uint64_t memory_bytes;  /* leat's budget; 0 = planned */
     leat_plan_calibration measured;
-    uint64_t out_bytes;   /* of a delivered sample; 0 = 3 x image x image x element_bytes */
+    uint64_t out_bytes;   /* bytes of a delivered sample; 0 = 3 x image x image x element_bytes */
     double ops_us;        /* CPU time per sample of ops other than crop, resize and flip; 0 = none */
     double cached;        /* share of the pack that is in the page cache now; 0 = none of it */
     uint32_t order;       /* 1 + leat_order; 0 = the plan chooses */
@@ -145,12 +145,12 @@ typedef struct leat_plan_facts {
     uint32_t wide;        /* 8-bit images of 1, 3 or 4 channels: 0. Others (uint16, float32, up to 16
                            * channels): 1 = delivered as floats, 2 = in their own type */
     char cpu[96];         /* as leat_machine.cpu_model, for the tables; "" = not known */
-    double latency_s;     /* of one request to a bucket; 0 = from the table */
+    double latency_s;     /* latency of one request to a bucket; 0 = from the table */
     /* US dollars for 1000 requests, and for a GB (1e9 bytes) read from another region or over the
      * internet. All 0 = not known. */
     double price_requests, price_other_region, price_internet;
-    char price_date[16];    /* of these prices */
-    uint64_t process_bytes; /* of a process without the loader: code, libraries; 0 = the usual 9 MB */
+    char price_date[16];    /* date of these prices */
+    uint64_t process_bytes; /* memory of a process without the loader: code, libraries; 0 = the usual 9 MB */
     /* Mean and largest bytes of images that ops process at full size, before any resizing, in addition to the
      * usual scratch of a thread. 0 = there are none. */
     uint64_t image_bytes, max_image_bytes;
@@ -181,14 +181,14 @@ typedef struct leat_plan_ram {
     uint64_t resident; /* leat: memory of the process with every queue full; less when the trainer is the
                           faster side and queues are empty */
     uint64_t with_validation; /* total with a second loader open, as persistent workers keep it */
-    uint64_t shm;             /* of `total`, the part in /dev/shm */
+    uint64_t shm;             /* the part of `total` in /dev/shm */
     uint64_t limit;
     /* The single-GPU guide's own figures, for comparison (process loaders). */
     uint64_t guide_batch, guide_buffer, guide_total;
     uint32_t verdict;   /* leat_plan_verdict */
     uint32_t shm_short; /* 1 = /dev/shm is too small for the queue */
-    uint64_t cache;     /* of `total`: data that cache=process keeps */
-    uint64_t uncharged; /* of `workers`: the part outside the budget */
+    uint64_t cache;     /* the part of `total` that cache=process keeps */
+    uint64_t uncharged; /* the part of `workers` outside the budget */
 } leat_plan_ram;
 
 /* Peak memory of one GPU during a step; the parts add up to `total`. */
@@ -217,7 +217,7 @@ typedef enum leat_plan_resource {
 /* Samples per second of one node, and derived figures. */
 typedef struct leat_plan_speed {
     leat_plan_range io, io_cached, cpu, h2d, gpu; /* mid 0 = not known */
-    leat_plan_range rate; /* of the planned run: `later`, or `first_epoch` if there is only one epoch */
+    leat_plan_range rate; /* rate of the planned run: `later`, or `first_epoch` if there is only one epoch */
     leat_plan_range first_epoch; /* nothing cached yet */
     uint32_t limit, next;        /* leat_plan_resource: bottleneck of `rate`, and the next one */
     uint32_t incomplete;         /* 1 = a rate that could limit is not known */
@@ -290,8 +290,8 @@ typedef struct leat_plan_price {
 
 /* What all nodes together read from a bucket; all 0 for other storage. */
 typedef struct leat_plan_traffic {
-    uint64_t epoch_bytes, epoch_requests; /* of the first epoch */
-    uint64_t run_bytes, run_requests;     /* of all epochs */
+    uint64_t epoch_bytes, epoch_requests; /* traffic of the first epoch */
+    uint64_t run_bytes, run_requests;     /* traffic of all epochs */
     uint64_t disk_bytes;                  /* bytes of a disk cache with the whole dataset, per node */
     uint64_t disk_saves_bytes;            /* how much of run_bytes the disk cache saves */
     leat_plan_price epoch, run, disk_saves;
@@ -309,8 +309,8 @@ typedef struct leat_plan {
     uint32_t fits;         /* 0 = no, 1 = yes, 2 = a limit is not known */
     leat_plan_facts facts; /* with every default filled in */
     leat_plan_config config;
-    leat_plan_ram ram;         /* of the loader in `facts` */
-    leat_plan_ram ram_process; /* of a process loader with the same workers, prefetch and batch */
+    leat_plan_ram ram;         /* for the loader in `facts` */
+    leat_plan_ram ram_process; /* for a process loader with the same workers, prefetch and batch */
     leat_plan_vram vram;
     leat_plan_speed speed;
     uint32_t scale_count, what_if_count, note_count;
@@ -323,7 +323,7 @@ typedef struct leat_plan {
     uint32_t decode_count;            /* 0 = the GPU cannot decode these images, or its rate is not known */
     uint32_t reserved2;
     leat_plan_decode decodes[LEAT_PLAN_DECODES];
-    leat_plan_traffic traffic; /* of a dataset in a bucket */
+    leat_plan_traffic traffic; /* for a dataset in a bucket */
 } leat_plan;
 
 /* Makes the plan. LEAT_EINVAL: err names the fact that is impossible or unknown. A plan that does not fit is
@@ -359,7 +359,7 @@ typedef struct leat_plan_machine {
     char gpu[32];
     char note[96];
     char source[160];
-    uint32_t row;        /* of the guide's table, from 0 */
+    uint32_t row;        /* row of the guide's table, from 0 */
     uint32_t raised;     /* rows skipped because they do not fit by the memory model */
     uint32_t fits;       /* 0 = even the largest row does not fit: see `note` */
     uint32_t open_ended; /* 1 = the guide says "or more" */
@@ -393,7 +393,7 @@ typedef struct leat_plan_stage {
     uint32_t gpus;
     uint64_t vram_bytes; /* needed per GPU */
     uint64_t vram_limit; /* memory of one GPU; 0 = not known */
-    double per_s;        /* of all GPUs together */
+    double per_s;        /* documents or clips per second, all GPUs together */
     double seconds;      /* for the amount; 0 = not asked */
     uint32_t fits;       /* 0 = the GPU is too small; 1 = fits, or not known */
     char source[160];
@@ -411,7 +411,7 @@ typedef struct leat_plan_text_facts {
     uint64_t documents;           /* default: text_bytes / 4000 */
     uint64_t memory_bytes;        /* limit of a machine; default: no limit */
     double disk_bytes_per_s;      /* of a machine's disk, reading or writing; default: NVMe, 2.5e9 */
-    uint32_t cpus;                /* of a machine; default: 1 */
+    uint32_t cpus;                /* CPUs of a machine; default: 1 */
     uint32_t nodes;               /* machines; default: 1. Deduplication uses only one */
     uint32_t bands, rows;         /* default: 14 bands of 8 rows */
     uint32_t bands_per_iteration; /* default: all */
@@ -423,7 +423,7 @@ typedef struct leat_plan_text_stage {
     double serial_seconds;            /* single-threaded work afterwards */
     uint64_t ram_bytes;               /* least memory of a machine */
     uint64_t work_bytes;              /* temporary files on a machine's disk, without the output */
-    uint64_t output_bytes;            /* of all machines */
+    uint64_t output_bytes;            /* output of all machines */
     uint32_t limit;                   /* leat_plan_resource: LEAT_PLAN_IO or LEAT_PLAN_CPU */
     uint32_t passes;                  /* over the text */
     uint32_t nodes;                   /* machines that share the work */
@@ -433,7 +433,7 @@ typedef struct leat_plan_text_stage {
 typedef struct leat_plan_text {
     uint64_t documents;
     leat_plan_text_stage filter, dedup;
-    char source[512]; /* of the rates */
+    char source[512]; /* where the rates come from */
 } leat_plan_text;
 
 LEAT_API int leat_plan_text_make(const leat_plan_text_facts *facts, leat_plan_text *plan,

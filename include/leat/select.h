@@ -43,8 +43,8 @@ typedef enum leat_select_kind {
 
 typedef enum leat_select_shares {
     LEAT_SHARES_UNIFORM = 0, /* the same for every value */
-    LEAT_SHARES_INPUT = 1,   /* as among all rows that may be chosen */
-    LEAT_SHARES_TARGET = 2   /* as `targets` says; other values share the rest equally */
+    LEAT_SHARES_INPUT = 1,   /* like the shares among all rows that may be chosen */
+    LEAT_SHARES_TARGET = 2   /* given by `targets`; other values share the rest equally */
 } leat_select_shares;
 
 typedef struct leat_select_target {
@@ -112,7 +112,7 @@ typedef struct leat_select_stats {
     uint64_t plan_memory; /* bytes planned before the run */
     double seconds, cpu_seconds;
     uint64_t unknown; /* rows left out because a column of WEIGHTS is not a finite number */
-    uint64_t resumed; /* of `selected`: rows chosen by an interrupted run, from OUTPUT.state */
+    uint64_t resumed; /* rows in `selected` that an interrupted run had chosen, from OUTPUT.state */
     uint64_t asked;   /* rows to choose by `count` or `share`, also from `config`; 0 = neither is set */
 } leat_select_stats;
 

@@ -86,7 +86,7 @@ typedef struct leat_filter_opts {
     uint32_t replace;      /* 1 = replace the output of an earlier run */
     uint32_t reserved;
     leat_text_progress progress;
-    void *cookie; /* of progress and explained */
+    void *cookie; /* passed to progress, explained and looked */
     leat_log log;
     const char *columns; /* keys to write, separated by commas, in this order: "id,text"; "+words" adds a
                             score. With scores only, the whole line is kept and they are added to it. NULL =
@@ -98,7 +98,7 @@ typedef struct leat_filter_opts {
     const char *report;  /* files, separated by commas: NAME.html (a page with plots), NAME.json (its data):
                             rules, funnel, histograms, documents nearest to thresholds */
     uint32_t look;       /* number of random documents of each kind to pass to `looked`: 0 to 100 */
-    uint32_t seed;       /* of that choice */
+    uint32_t seed;       /* seed of that random choice */
     void (*looked)(void *cookie, const leat_filter_seen *doc);
 } leat_filter_opts;
 
@@ -139,8 +139,8 @@ typedef struct leat_filter_stats {
     uint64_t bad;             /* lines that cannot be read */
     uint64_t modified;        /* documents that a modifier changed */
     uint64_t lone_surrogates; /* \ud800 and similar without partner: scored as U+FFFD */
-    uint64_t files, bytes_in; /* of the input files */
-    uint64_t text_bytes;      /* of the texts, as UTF-8 */
+    uint64_t files, bytes_in; /* input files, and their size */
+    uint64_t text_bytes;      /* size of the texts as UTF-8 */
     uint64_t shards, bytes_out;
     uint64_t budget_peak_bytes;
     double seconds, cpu_seconds;
@@ -260,7 +260,7 @@ typedef struct leat_dedup_stats {
     uint64_t bad, lone_surrogates;
     uint64_t empty;           /* documents without words: never duplicates */
     uint64_t candidates;      /* comparisons; a pair counts for each band that it shares */
-    uint64_t verified;        /* of `candidates`: above the threshold */
+    uint64_t verified;        /* candidates above the threshold */
     uint64_t below_threshold; /* removed documents that are not similar to the kept one */
     uint64_t files, bytes_in, text_bytes;
     uint64_t shards, bytes_out;
@@ -273,11 +273,11 @@ typedef struct leat_dedup_stats {
     uint64_t resumable; /* 1 = the run failed and can be resumed */
     uint64_t against,
         removed_against;  /* documents in that index; documents removed as similar to one of them */
-    uint64_t index_bytes; /* of the index that was saved */
+    uint64_t index_bytes; /* size of the saved index */
     /* For lines, paragraphs or substrings. `removed` then counts documents with no text left. */
     uint64_t pieces, pieces_removed; /* lines or paragraphs that are not blank; those removed. Substrings:
                                         words in compared sequences; spans cut out */
-    uint64_t bytes_removed;          /* of the texts */
+    uint64_t bytes_removed;          /* bytes removed from the texts */
     uint64_t changed;                /* documents that lost a piece */
     leat_text_load load;
     uint64_t dropped; /* documents that violate a rule */
@@ -358,7 +358,7 @@ typedef struct leat_decontaminate_stats {
     uint64_t shards, bytes_out;
     uint64_t budget_peak_bytes;
     double seconds, cpu_seconds;
-    leat_text_load load; /* of the pass over the inputs, without reading the evaluation sets */
+    leat_text_load load; /* for the pass over the inputs, without reading the evaluation sets */
 } leat_decontaminate_stats;
 
 /* Removes text that the inputs share with evaluation sets: n-grams of words, ignoring case, punctuation and

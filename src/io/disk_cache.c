@@ -25,7 +25,7 @@
 #include "io/dir.h"
 
 #define STEP_MAX (UINT64_C(16) << 20) /* bytes written between two checks of the folder's size */
-#define STEP_SHARE 32                 /* the same as a share of the limit: 1/32 */
+#define STEP_SHARE 32                 /* but at most 1/32 of the limit */
 #define BLOCK 4096                    /* unit in which file systems allocate */
 #define OPEN_TRIES 16
 /* Longest wait for a page that another process is fetching. That process may be stopped, so afterwards the

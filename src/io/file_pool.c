@@ -26,7 +26,7 @@ struct leat__file_pool {
     leat__cond given;
 };
 
-static leat__mutex lock = {PTHREAD_MUTEX_INITIALIZER}; /* of all pools */
+static leat__mutex lock = {PTHREAD_MUTEX_INITIALIZER}; /* guards all pools */
 
 int leat__file_pool_open(leat__file_pool **pool, uint64_t files, bool direct, leat_error *err)
 {

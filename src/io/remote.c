@@ -27,8 +27,7 @@
  * byte. */
 #define JOIN_LEAST (UINT64_C(1) << 20)
 #define JOIN_BYTES (UINT64_C(8) << 20)
-#define JOIN_MOST (UINT64_C(16) << 20) /* when JOIN_MANY requests wait, so that connections still stay busy  \
-                                        */
+#define JOIN_MOST (UINT64_C(16) << 20) /* when JOIN_MANY requests wait: connections still stay busy */
 #define JOIN_MANY 32u
 #define JOIN_TIME_NS (250 * LEAT_NS_PER_MS)
 #define RATE_NS (20 * LEAT_NS_PER_MS)     /* between two measurements of the rate */
@@ -74,7 +73,7 @@ typedef struct get {
     int rc;                    /* result of that request */
     leat_error err;
     leat__range *ranges;     /* not yet complete, by offset */
-    struct get *prev, *next; /* of `queued` */
+    struct get *prev, *next; /* list `queued` */
     bool listed;
     char range_text[64];
 } get;

@@ -31,7 +31,7 @@ struct leat__store {
     leat__scheme scheme;
     char *bucket;        /* http(s): scheme://host:port */
     char *origin;        /* scheme://host:port of requests */
-    char *host;          /* of origin */
+    char *host;          /* host of `origin` */
     char *endpoint;      /* s3: the server's address as given, "" = Amazon's */
     char *base_path;     /* path before the key, encoded: "" or "/bucket" */
     bool secure, moving; /* moving: the host depends on the region */

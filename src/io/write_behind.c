@@ -20,7 +20,7 @@ typedef enum slot_state { FREE, FULL, WRITING } slot_state;
 
 typedef struct slot {
     slot_state state;
-    uint64_t number; /* of the write, in the order of the puts */
+    uint64_t number; /* number of the write, in the order of the puts */
     leat__file *file;
     uint64_t offset;
     size_t len;

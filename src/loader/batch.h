@@ -49,7 +49,7 @@ typedef struct leat__column {
     bool channels_last;
     uint32_t multiple;  /* PADDED and SEEN: height and width are multiples of this */
     uint8_t fill[8];    /* PADDED: the value of padding, one element */
-    uint32_t field;     /* of the pack */
+    uint32_t field;     /* field of the pack */
     uint32_t cell;      /* its index among the cells of a sample */
     uint64_t row_bytes; /* IMAGE and FIXED; 0 when it differs: leat__frame.row_bytes */
     uint32_t ragged_ndim;
@@ -95,7 +95,7 @@ typedef struct leat__frame {
     uint64_t *ids, *hashes;
     bool *dropped;                     /* rows to drop */
     int64_t *ragged_end;               /* per column, while rows are dropped */
-    leat__device_pool *device_pool;    /* of `on_device` */
+    leat__device_pool *device_pool;    /* owner of `on_device` */
     leat__device_tiles *_Atomic tiles; /* rows decoded by the device; their pixels are not here */
     leat__device_arena arena;          /* the bytes of these tiles */
     leat__block arena_memory;

@@ -28,7 +28,7 @@ struct leat__buckets {
     uint64_t full; /* full batches, each from one bucket */
     uint64_t all;  /* `full` plus the batches of leftover samples, without a smaller last one */
     uint32_t count;
-    leat__perm shuffle; /* of batches */
+    leat__perm shuffle; /* shuffles the batches */
     bucket bucket[];    /* `count` buckets, and one that marks the end */
 };
 

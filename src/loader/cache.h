@@ -31,7 +31,7 @@ typedef struct leat__cache leat__cache;
 typedef struct leat__cached {
     uint8_t *data; /* aligned for direct reads; the filler knows where the page begins in it */
     uint64_t page;
-    uint64_t bytes; /* of data */
+    uint64_t bytes; /* size of `data` */
     /* set by a holder of a pin: the checksum is right; or wrong, and the page is dropped when unpinned */
     atomic_bool checked, damaged;
 } leat__cached;

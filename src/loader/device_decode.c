@@ -151,7 +151,7 @@ typedef struct layout {
     uint64_t arena;                                               /* bytes of it in use */
     uint64_t data;     /* bytes of all lists, each aligned, and of the arena */
     uint64_t gathered; /* bytes of gathered data, after all of that */
-    uint64_t work;     /* of the largest slice */
+    uint64_t work;     /* workspace of the largest slice */
 } layout;
 
 static uint64_t aligned(uint64_t bytes)

@@ -20,7 +20,7 @@ typedef struct leat__device_id {
 } leat__device_id;
 
 typedef struct leat__device_tiles {
-    struct leat__device_tiles *next; /* of the same batch */
+    struct leat__device_tiles *next; /* next list of the same batch */
     uint8_t *data;                   /* bytes that did not fit the arena */
     uint64_t data_bytes;
     uint32_t image_count, tile_count;

@@ -51,7 +51,7 @@ struct leat_loader {
     uint64_t *indices;
     uint64_t universe; /* number of samples to choose from */
     uint64_t subset;   /* hash of the subset; 0 = all samples */
-    uint64_t *digests; /* of each pack */
+    uint64_t *digests; /* digest of each pack */
     uint64_t mix;      /* hash of how packs are mixed, 0 = they are not */
     uint64_t count;    /* positions per epoch, all ranks */
     uint64_t rows;     /* samples of this rank per epoch */

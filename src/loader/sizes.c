@@ -267,7 +267,7 @@ static void set_shape(leat_tensor *t, const leat__column *c, leat__size s)
 static void lay_own(const leat__column *c, const leat__size *sizes, uint32_t rows, leat_tensor *t)
 {
     int64_t *offsets = (int64_t *)t->offsets, *shapes = (int64_t *)t->ragged_shapes, at = 0;
-    const uint32_t first = c->channels > 0 && !c->channels_last ? 1 : 0; /* of the height */
+    const uint32_t first = c->channels > 0 && !c->channels_last ? 1 : 0; /* dimension of the height */
 
     for (uint32_t row = 0; row < rows; row++, shapes += c->ragged_ndim) {
         offsets[row] = at;

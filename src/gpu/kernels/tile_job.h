@@ -63,7 +63,7 @@ enum {
 
 typedef struct leat_job_step {
     uint32_t kind;
-    float amount;   /* of a blend */
+    float amount;   /* weight of a blend */
     uint32_t value; /* threshold; mask of bits to keep; shift of the hue; or a byte per channel */
     uint32_t x, y, width, height; /* of an erased rectangle */
     uint32_t noise, key[2];       /* 1 = fill the rectangle with random bytes of this key */
@@ -84,7 +84,7 @@ typedef struct leat_job_image {
         window_y;               /* number of windows; outputs that a block of threads makes at once */
     uint32_t lines, line_pitch; /* lines processed at once; words from line to line */
     uint32_t mid_pitch;         /* words per output between the two passes */
-    uint32_t row;               /* of the batch */
+    uint32_t row;               /* row of the batch */
     uint32_t column;            /* which array of the batch it is for */
     uint32_t erase, erase_x, erase_y, erase_width, erase_height; /* a rectangle blanked at the end */
     uint32_t erase_bits[3]; /* filled with these bits, of the output's type */
