@@ -53,8 +53,7 @@ typedef struct leat_op_param {
     const char *help;
 } leat_op_param;
 
-/* List the ops and their parameters. Return 0, or LEAT_ENOENT past the last. Strings are static. Any thread.
- */
+/* List ops and their parameters. Return 0, or LEAT_ENOENT past the last. Strings are static. Any thread. */
 LEAT_API uint32_t leat_op_count(void);
 LEAT_API int leat_op_info_at(uint32_t index, leat_op_info *info) LEAT_MUST_CHECK;
 LEAT_API int leat_op_param_at(uint32_t op, uint32_t index, leat_op_param *param) LEAT_MUST_CHECK;

@@ -66,8 +66,7 @@ typedef struct leat_plan_range {
     double low, mid, high;
 } leat_plan_range;
 
-/* Results of a short measurement on the real data, from a calibration or from flags. Every range may be zero.
- */
+/* Results of a short measurement on the real data, from a calibration or from flags. Ranges may be zero. */
 typedef struct leat_plan_calibration {
     leat_plan_range io_bytes_per_s;  /* cold reads of the dataset */
     leat_plan_range cpu_us;          /* CPU time per sample, summed over the loader's threads */

@@ -86,8 +86,7 @@ double leat__rng_range(leat__rng *r, double lo, double hi)
     return v < hi ? v : lo; /* rounding may reach hi */
 }
 
-/* Lemire's multiply-shift with rejection: unbiased, one multiplication in the usual case.
- */
+/* Lemire's multiply-shift with rejection: unbiased, one multiplication in the usual case. */
 uint64_t leat__rng_below(leat__rng *r, uint64_t n)
 {
     LEAT_ASSERT(n > 0);

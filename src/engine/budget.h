@@ -38,8 +38,7 @@ void leat__budget_unkeep(leat_budget *b, leat__budget_keeper *k); /* waits for a
 /* Asks the keepers for `bytes`; returns how many they released. Call it without any lock that a release
  * takes. */
 uint64_t leat__budget_reclaim(leat_budget *b, uint64_t bytes);
-/* Return the bytes missing for a senior grant of `bytes`, or for raising a floor from `old_floor` to `floor`.
- */
+/* Return the bytes missing for a senior grant of `bytes`, or for raising `old_floor` to `floor`. */
 uint64_t leat__budget_lacking(leat_budget *b, uint64_t bytes);
 uint64_t leat__budget_floor_lacking(leat_budget *b, uint64_t old_floor, uint64_t floor);
 /* True when a senior grant of `bytes` is impossible although only this flow (`charged` bytes) and

@@ -50,8 +50,7 @@ static void sleep_locked(leat__lane *l, leat_pool *p, const leat__worker *w)
     if (l->waking > 0) l->waking--;
 }
 
-/* Main loop of a worker: takes tasks, runs and settles them. Settling and the next take share one lock hold.
- */
+/* Main loop of a worker: takes, runs and settles tasks. Settling and the next take share one lock hold. */
 static void work(void *arg)
 {
     leat__worker *w = arg;

@@ -30,8 +30,7 @@ struct leat__seat {
     off_t bytes;
 };
 
-/* Opens a pool for `files` local files. *pool stays NULL when the limit on open files is high enough for all.
- */
+/* Opens a pool for `files` local files. *pool stays NULL when the limit on open files is high enough. */
 int leat__file_pool_open(leat__file_pool **pool, uint64_t files, bool direct,
                          leat_error *err) LEAT_MUST_CHECK;
 void leat__file_pool_close(leat__file_pool **pool); /* after its files */

@@ -28,8 +28,7 @@ typedef struct leat__http_ops {
     /* Fills url and headers (leat__http_header) of the next attempt. LEAT_EAGAIN: try again soon;
      * LEAT_ECLOSED: nothing is left to request, so the request is done. */
     int (*prepare)(leat__http_req *r, leat_error *err);
-    /* Called when the headers of a 2xx answer have arrived. Non-zero refuses the body; then `judge` decides.
-     */
+    /* Called when the headers of a 2xx answer arrived. Non-zero refuses the body; then `judge` decides. */
     int (*accept)(leat__http_req *r);
     /* Receives a piece of a 2xx body. NULL: it is collected in `body`. */
     void (*take)(leat__http_req *r, const char *data, size_t len);

@@ -528,8 +528,7 @@ static int end_upload(upload *u, leat_error *err)
     return rc;
 }
 
-/* Keeps a failed upload that a later run can resume; aborts any other, so that nothing is stored and billed.
- */
+/* Keeps a failed upload that a later run can resume; aborts any other, so that nothing is billed. */
 static void after_upload(upload *u, int rc)
 {
     bool resumable = u->opts->note != NULL && (rc == LEAT_ECANCELED || rc == LEAT_EIO);

@@ -58,8 +58,7 @@ int leat__url_query(leat__buf *out, const leat__pair *pairs, size_t count);
  * new block (leat__free); NULL when out of memory. */
 char *leat__path_display(const char *path);
 
-/* Returns the last part of the path, not NUL-terminated, without the query of a signed URL, which is secret.
- */
+/* Returns the last part of the path, not NUL-terminated, without the secret query of a signed URL. */
 const char *leat__path_name(const char *path, size_t *len);
 
 /* Resolves "." and ".." after the bucket or host, in place, as a file system would; never above the bucket.

@@ -13,8 +13,7 @@ typedef struct leat__ragged_bound {
     uint64_t value, batch;
 } leat__ragged_bound;
 
-/* Derives the bound from the largest sample of the pack: costs nothing, but includes bytes of other fields.
- */
+/* Derives the bound from the largest sample: costs nothing, but includes bytes of other fields. */
 leat__ragged_bound leat__ragged_assume(const leat_pack_info *info, uint32_t batch, bool repeats);
 
 /* Measures the bound from the index entries of `field`, of all samples (indices NULL) or of these. The

@@ -18,8 +18,7 @@
 #define NEWEST_LOOKS 16 /* idle pages to look at; memory of older ones is no longer in the CPU caches */
 #define CHUNK_LOOKS 8   /* chunks to search for a gap, the most recently released first */
 #define CHUNK_MAX (UINT64_C(8) << 20)
-#define CHUNK_SHARE 16 /* a chunk is at most this part of the cap, so that little of the last one is unused  \
-                        */
+#define CHUNK_SHARE 16 /* a chunk is at most this part of the cap: little of the last one is unused */
 
 typedef struct entry {
     leat__cached page;      /* first member: the part that users see */

@@ -190,8 +190,7 @@ static uint64_t grown(const leat__device_decoder *d, uint64_t bytes)
     return leat__ceil_div(bytes, d->step) * d->step;
 }
 
-/* Grows *block to at least this size. `stream` will write to it; no other stream may still use the old block.
- */
+/* Grows *block to at least this size. `stream` writes to it; no other stream may still use the old one. */
 static int fit(leat__device_decoder *d, leat__device_block **block, uint64_t bytes, leat__gpu_stream *stream,
                leat_error *err)
 {

@@ -152,8 +152,7 @@ static uint64_t share_of(const leat__frame *f, uint32_t first, uint32_t count)
     return bytes * (first + count) / f->rows - bytes * first / f->rows;
 }
 
-/* Returns after how many samples the run is full. Samples that the host does not touch cost only their lists.
- */
+/* Returns after how many samples the run is full. Samples that the host does not touch only cost lists. */
 static uint32_t full_after(const leat_loader *l, const leat__run *r)
 {
     const uint32_t most = LEAT_MAX(leat__run_samples(l->opts.batch_size, 1, l->info.max_sample_bytes), 1u);

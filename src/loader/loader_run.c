@@ -31,8 +31,7 @@ uint64_t leat__run_decode_ns_all(void)
 
 /* ---- plan -------------------------------------------------------------------------------- */
 
-/* Returns the memory to decode the images of a sample. They are decoded one at a time, so the largest counts.
- */
+/* Returns the memory to decode the images of a sample, one at a time: that of the largest. */
 static uint64_t scratch_of(const leat__run_env *env, const leat_pack_cell *cells)
 {
     uint64_t most = 0;

@@ -375,8 +375,7 @@ static int mosaic(const leat__mixing *m, const leat__op_spec *op, leat__frame *f
     return rc;
 }
 
-/* Records what rows of shrinking columns use now, because a batch that is delivered in part moves them again.
- */
+/* Records what rows of shrinking columns use now: a batch that is delivered in part moves them again. */
 static void note_used(leat__frame *f)
 {
     for (uint32_t c = 0; c < f->shape->count; c++)

@@ -61,8 +61,7 @@ void leat__order_epoch(leat__order *o, uint64_t epoch);
 
 /* Returns the sample at a global position of the epoch; position < count. */
 uint64_t leat__order_at(const leat__order *o, uint64_t position);
-/* The inverse of leat__order_at. False with weights, shares, buckets or a subset, where it is not supported.
- */
+/* The inverse of leat__order_at. False with weights, shares, buckets or a subset: not supported. */
 bool leat__order_position(const leat__order *o, uint64_t sample, uint64_t *position);
 /* Looks up `n` positions first, first + step …: their samples and salts (shares.h; 0 without shares). */
 void leat__order_fill(const leat__order *o, uint64_t first, uint64_t step, uint32_t n, uint64_t *samples,

@@ -27,8 +27,7 @@ void leat__page_ahead_end(leat__page_ahead *a);
 
 /* Requests pages of the next rows, as far as there is room. */
 void leat__page_ahead_look(leat_loader *l);
-/* Call it when a sample of the page is planned. True when it is the first sample of a page requested ahead.
- */
+/* Call it when a sample of the page is planned. True for the first sample of a page requested ahead. */
 bool leat__page_ahead_used(leat__page_ahead *a, uint64_t page, uint64_t bytes);
 /* Closes the run, after its page has arrived or the request has failed. */
 void leat__page_ahead_done(leat__run *r);

@@ -124,8 +124,7 @@ static void submit(leat__run_sample *s, bool page)
     leat__disk_wait(env->disk, &s->disk_waiter);
 }
 
-/* Drops a page whose bytes in the disk cache are wrong: it does not count as a hit, and is fetched again.
- */
+/* Drops a page that is wrong in the disk cache: it does not count as a hit, and is fetched again. */
 static void drop_from_disk(leat__run_sample *s)
 {
     leat__run_env *env = s->run->env;

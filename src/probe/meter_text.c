@@ -107,8 +107,7 @@ static void put_series(leat__buf *out, const family *f, const char *suffix, cons
     }
 }
 
-/* Writes a histogram with bounds at powers of two from 1 microsecond to 69 seconds, the same at every scrape.
- */
+/* Writes a histogram with bounds at powers of two from 1 us to 69 s, the same at every scrape. */
 static void put_timer(leat__buf *out, const family *f, const leat__meters *set, const leat__meter *m)
 {
     enum { FIRST_POWER = 10, LAST_POWER = 36 };
