@@ -369,11 +369,13 @@ LEAT_API int leat_loader_set(leat_loader *loader, const leat_loader_change *chan
 LEAT_API void leat_loader_stop(leat_loader *loader);
 
 /* Returns the next batch, or NULL after the last one of the epoch. A new loader begins epoch 0. Waits up to
- * timeout_ms (-1 = no limit). One thread at a time. LEAT_ETIMEDOUT: no batch in time. LEAT_EAGAIN:
- * leat_loader_interrupt was called. LEAT_ESTATE: after leat_loader_stop, until an epoch is begun or a state
- * restored. LEAT_EBUDGET with err.sample < 0 (not final): borrowed batches hold all memory of the host or of
- * the device. Any other error ends the epoch, also LEAT_EBUDGET with err.sample >= 0: decoding that sample
- * needs more than the budget. */
+ * timeout_ms (-1 = no limit). One thread at a time.
+ *   LEAT_ETIMEDOUT  no batch in time
+ *   LEAT_EAGAIN     leat_loader_interrupt was called
+ *   LEAT_ESTATE     after leat_loader_stop, until an epoch is begun or a state restored
+ *   LEAT_EBUDGET    with err.sample < 0 (not final): borrowed batches hold all memory of host or device;
+ *                   with err.sample >= 0: decoding that sample needs more than the budget
+ * Any other error, and LEAT_EBUDGET with err.sample >= 0, ends the epoch. */
 LEAT_API int leat_loader_next(leat_loader *loader, leat_batch **batch, int64_t timeout_ms,
                               leat_error *err) LEAT_MUST_CHECK;
 LEAT_API void leat_batch_release(leat_batch **batch); /* any thread; NULL is fine */

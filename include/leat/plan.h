@@ -424,7 +424,7 @@ typedef struct leat_plan_text_stage {
     uint64_t work_bytes;              /* temporary files on a machine's disk, without the output */
     uint64_t output_bytes;            /* output of all machines */
     uint32_t limit;                   /* leat_plan_resource: LEAT_PLAN_IO or LEAT_PLAN_CPU */
-    uint32_t passes;                  /* over the text */
+    uint32_t passes;                  /* passes over the text */
     uint32_t nodes;                   /* machines that share the work */
     uint32_t fits;                    /* 1 = the memory and the number of documents are within limits */
 } leat_plan_text_stage;
@@ -454,7 +454,7 @@ typedef struct leat_plan_minhash {
     uint32_t bands_per_iteration, passes;
     uint32_t guide_bands_low, guide_bands_high; /* by dataset size, 0 = not asked */
     uint64_t ram_bytes;                         /* leat: least memory */
-    uint64_t work_bytes;                        /* leat: files on disk when they are largest */
+    uint64_t work_bytes;                        /* leat: peak size of temporary files */
     uint32_t leat_passes; /* leat: passes over the text, including the one that writes */
     uint32_t fits;        /* 1 = leat's memory fits the limit */
     uint32_t guide_fits;  /* 1 = by the guide's formula, one band at a time fits */

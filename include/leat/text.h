@@ -348,7 +348,7 @@ typedef struct leat_decontaminate_stats {
     uint32_t reserved;
     uint64_t documents, kept, dropped;
     uint64_t contaminated;         /* documents with shared n-grams */
-    uint64_t spans, bytes_removed; /* cut out */
+    uint64_t spans, bytes_removed; /* spans that were cut out, and their bytes */
     uint64_t bad, lone_surrogates; /* bad: lines that cannot be read, also of evaluation sets */
     uint64_t evals, evals_found;   /* evaluation texts; those found in the inputs */
     uint64_t evals_short;          /* evaluation texts with fewer words than an n-gram: never found */

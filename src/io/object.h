@@ -41,7 +41,7 @@ typedef struct leat__object_get {
     char *shown;
     struct get_batch *batch;
 } leat__object_get;
-/* Reads all of them in parallel and waits. Each has its own result. */
+/* Reads all objects in parallel and waits. Each has its own result. */
 void leat__object_get_all(leat__object_get *gets, size_t count);
 
 /* LEAT_ENOTSUP for a web server, which cannot be written. */

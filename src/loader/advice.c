@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Advice about an open loader, and the number of batches it concerns. No state, any thread.
+ * Advice about an open loader, and the number of batches per epoch. No state, any thread.
  */
 #include "loader/advice.h"
 
