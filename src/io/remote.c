@@ -5,7 +5,7 @@
  * without a request.
  *
  * A forked child gets a copy of the file, whose locks and requests belong to threads of the parent. The
- * child's first read gives the copy new ones, and leaks what the parent's requests were to fill.
+ * child's first read gives the copy new ones, and does not touch what the parent's requests were to fill.
  */
 #include "io/remote.h"
 
