@@ -10,7 +10,7 @@ Every ``every`` steps each one gets a dict of figures of the steps since the las
     data/data_time_ms       mean time of a step spent waiting in next()
     data/batch_time_ms      mean time of a step spent between next() calls: the training
     data/transform_time_ms  mean time of a step spent in transform=
-    data/wait_share         share of the time spent waiting
+    data/wait_share         share of the time spent waiting, without that in which the device still computes
     data/read_bytes_per_s   bytes read from storage per second
     data/memory_bytes       what the loader holds now, and data/memory_share of its budget
     data/bad_samples        damaged samples so far
@@ -145,12 +145,13 @@ def _figures(before: Mapping[str, Any], now: Mapping[str, Any], seconds: float) 
         return (now[name] * now["steps"] - before[name] * before["steps"]) / steps if steps > 0 else now[name]
 
     limit = now["budget_limit_bytes"]
+    device = grown("batches") * now.get("device_step_ms", 0.0) / 1e3 / seconds  # share in which the device computes steps
     out: Scalars = {
         "samples_per_s": grown("samples") / seconds,
         "data_time_ms": mean_ms("data_ms"),
         "batch_time_ms": mean_ms("batch_ms"),
         "transform_time_ms": mean_ms("prepare_ms"),
-        "wait_share": min(1.0, grown("wait_seconds") / seconds),
+        "wait_share": min(1.0, grown("wait_seconds") / seconds, max(0.0, 1 - device)),
         "read_bytes_per_s": grown("read_bytes") / seconds,
         "memory_bytes": float(now["budget_used_bytes"]),
         "memory_share": now["budget_used_bytes"] / limit if limit else 0.0,

@@ -214,3 +214,14 @@ def test_json_lines_are_appended_to_their_own_file_only(pack, tmp_path):
         assert file.read() == before
     with pytest.raises(leat.NotFoundError, match="no such folder"):
         callbacks.JsonLines(tmp_path / "nowhere" / "data.jsonl")
+
+
+def test_waits_while_the_device_computes_are_not_lost():
+    """100 steps of 9 ms on the device in one second, in which the host waited for 0.9 s: a tenth is lost."""
+    names = ("samples", "batches", "steps", "data_ms", "batch_ms", "prepare_ms", "wait_seconds", "read_bytes",
+             "budget_limit_bytes", "budget_used_bytes", "bad_samples", "device_step_ms")
+    before = {**dict.fromkeys(names, 0), "busy_seconds": [0.0] * 4}
+    now = {**before, "batches": 100, "steps": 100, "wait_seconds": 0.9}
+    assert callbacks._figures(before, now, 1.0)["wait_share"] == pytest.approx(0.9)
+    assert callbacks._figures(before, {**now, "device_step_ms": 9}, 1.0)["wait_share"] == pytest.approx(0.1)
+    assert callbacks._figures(before, {**now, "device_step_ms": 11}, 1.0)["wait_share"] == 0

@@ -98,6 +98,15 @@ static double per(double now, double was, double span)
     return span > 0 ? LEAT_MAX(0.0, now - was) / span : 0;
 }
 
+/* Returns the share of the interval spent waiting for data. Time in which the device still computed
+ * earlier steps is not lost, though the host waited. */
+static double lost_share(const leat_doctor_watch *w, double span)
+{
+    double waited = LEAT_MIN(1.0, per(w->total.wait, w->before.wait, span));
+    double device = per(w->total.batches, w->before.batches, span) * w->last.device_step_ms * 1e6;
+    return LEAT_MIN(waited, LEAT_MAX(0.0, 1 - device));
+}
+
 static const leat_doctor_frame *add_frame(leat_doctor_watch *w, uint64_t now)
 {
     const leat_loader_stats *s = &w->last;
@@ -111,7 +120,7 @@ static const leat_doctor_frame *add_frame(leat_doctor_watch *w, uint64_t now)
         .samples_per_s = per(t->samples, b->samples, seconds),
         .batches_per_s = per(t->batches, b->batches, seconds),
         .read_bytes_per_s = per(t->bytes, b->bytes, seconds),
-        .lost = LEAT_MIN(1.0, per(t->wait, b->wait, span)),
+        .lost = lost_share(w, span),
         .cpu_used = per((double)cpu, (double)w->frame_cpu_ns, span),
         .blocked = LEAT_MIN(1.0, per(t->blocked, b->blocked, span)),
         .budget_used = s->budget_used,
