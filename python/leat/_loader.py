@@ -259,7 +259,7 @@ class Loader(Generic[B_co]):
             raise ArgumentError("orientation has no effect: there are no images")
         following = _roles(follow, roles, self)
         self.device = "cpu" if device is None else _check.text("device", str(device))
-        if not re.fullmatch(r"cpu|cuda(:\d+)?", self.device):
+        if not re.fullmatch(r"cpu|cuda(:(0|[1-9]\d*))?", self.device):
             raise ArgumentError(f"device: {self.device!r} is none of cpu, cuda, cuda:N")
         if self.device != "cpu" and self.as_ == "numpy":
             raise ArgumentError(f"device: NumPy has no arrays on {self.device}; use torch, jax or dlpack")

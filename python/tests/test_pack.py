@@ -132,3 +132,12 @@ def test_images_beside_class_folders_are_said(tmp_path):
     with pytest.warns(leat.AdviceWarning, match="1 images of .* are in no class folder: their label is -1"):
         stats = leat.pack(tmp_path / "photos", tmp_path / "p.leat")
     assert stats["unlabelled"] == 1 and leat.open(tmp_path / "p.leat").column("label").tolist() == [-1, 0]
+
+
+def test_an_image_larger_than_the_default_memory_is_packed(tmp_path):
+    """Its 283 MB of pixels are read alone: the default memory with two threads is 256 MiB."""
+    with leat.Writer(tmp_path / "in.leat", {"image": "image"}, sync=False) as w:
+        w.append({"image": np.zeros((9800, 9630, 3), np.uint8)})
+    assert leat.pack(tmp_path / "in.leat", tmp_path / "out.leat", threads=2)["samples"] == 1
+    (tmp_path / "in.leat").unlink()
+    (tmp_path / "out.leat").unlink()

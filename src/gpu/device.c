@@ -73,7 +73,8 @@ int leat__gpu_choose(const char *name, uint32_t *index, leat_error *err)
     if (name[4] == ':') {
         char *end;
         unsigned long number = strtoul(name + 5, &end, 10);
-        if (name[5] < '0' || name[5] > '9' || *end != '\0' || number > LOCAL_RANK_MAX)
+        const bool zeros = name[5] == '0' && name[6] != '\0'; /* PyTorch does not know cuda:00 */
+        if (name[5] < '0' || name[5] > '9' || zeros || *end != '\0' || number > LOCAL_RANK_MAX)
             return leat__fail(err, LEAT_EINVAL, "`device`: '%s' is none of cpu, cuda, cuda:N", name);
         *index = (uint32_t)number;
         return 0;

@@ -39,6 +39,12 @@ static int load(leat__cu *cu, const char *library, leat_error *err)
     return 0;
 }
 
+/* True for errors of a kernel (an illegal address, an assertion) that end the use of CUDA in a process. */
+static bool ends_cuda(int rc)
+{
+    return rc == 700 || rc == 702 || rc == 710 || (rc >= 714 && rc <= 719);
+}
+
 int leat__cu_explain(const leat__cu *cu, int rc, const char *what, leat_error *err)
 {
     const char *name = NULL;
@@ -47,6 +53,11 @@ int leat__cu_explain(const leat__cu *cu, int rc, const char *what, leat_error *e
     int code = rc == LEAT__CU_OUT_OF_MEMORY ? LEAT_ENOMEM
                : rc == LEAT__CU_NO_DEVICE   ? LEAT_ENOTSUP
                                             : LEAT_EIO;
+    if (ends_cuda(rc))
+        return leat__fail(err, code,
+                          "CUDA: %s: %s: a kernel failed before, and this process cannot use CUDA again: "
+                          "restart it",
+                          what, name);
     return leat__fail(err, code, "CUDA: %s: %s", what, name);
 }
 

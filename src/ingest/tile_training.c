@@ -69,7 +69,8 @@ static void release_lesson(void *cookie, void *data)
 
 /* ---- list ---- */
 
-/* Reads the next record of the source; *wanted: this record is used. */
+/* Reads the next record of the source; *wanted: this record is used. Files too large for the flow are not:
+ * packing reads them one at a time. */
 static int next_record(training *t, lesson *l, bool *wanted, leat_error *err)
 {
     leat__records_pool_give(&t->spare, l->run);
@@ -79,7 +80,7 @@ static int next_record(training *t, lesson *l, bool *wanted, leat_error *err)
     *wanted = t->seen++ % t->step == 0;
     t->source->skim = !*wanted;
     LEAT_TRY(t->source->ops->next(t->source, l->run, l->record, &t->end, err));
-    *wanted = *wanted && !l->record->failed;
+    *wanted = *wanted && !l->record->failed && l->record->size_hint <= t->allowance.large;
     return 0;
 }
 

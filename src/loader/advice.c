@@ -91,8 +91,10 @@ void leat__advice_device(const leat__advice_idle *f, char text[LEAT__ADVICE_TEXT
     snprintf(text, LEAT__ADVICE_TEXT,
              "%s has no effect: the device decoded no image of the first %llu batches. %s",
              f->keeps ? "cache=device" : "decode=gpu", (unsigned long long)f->batches,
-             f->listed  ? "Too little of device_memory is left beside the batches"
-             : f->tiled ? "The ops need the CPUs: padding, a filter other than nearest, box, bilinear and "
-                          "bicubic, like=fast, or a second resize"
-                        : "The images are not tiled: pack them again with images=tiled (--images tiled)");
+             f->listed ? "Too little of device_memory is left beside the batches"
+             : f->tiled
+                 ? "The ops need the CPUs: padding, a filter other than nearest, box, bilinear and "
+                   "bicubic, like=fast, a second resize, noise in RandomErasing after Normalize, or more "
+                   "than 8 steps of colour"
+                 : "The images are not tiled: pack them again with images=tiled (--images tiled)");
 }

@@ -167,7 +167,8 @@ static void no_driver_is_an_answer(void **state)
 
 static void a_name_chooses_the_device(void **state)
 {
-    static const char *const wrong[] = {"gpu", "cuda:", "cuda:x", "cuda:-1", "cudax", "cuda:1x", ""};
+    static const char *const wrong[] = {"gpu",     "cuda:", "cuda:x",  "cuda:-1",
+                                        "cuda:00", "cudax", "cuda:1x", ""};
     leat_error err = {0};
     uint32_t index = 9;
     go_wrong("");

@@ -43,6 +43,9 @@ static void codes_become_errors(void **state)
     assert_string_equal(err.message, "CUDA: a thing: CUDA_ERROR_OUT_OF_MEMORY");
     assert_int_equal(leat__cu_explain(&cu, LEAT__CU_NO_DEVICE, "a thing", &err), LEAT_ENOTSUP);
     assert_int_equal(leat__cu_explain(&cu, 999, "a thing", &err), LEAT_EIO);
+    assert_null(strstr(err.message, "restart"));
+    assert_int_equal(leat__cu_explain(&cu, 710, "a thing", &err), LEAT_EIO); /* an assertion in a kernel */
+    assert_non_null(strstr(err.message, "restart"));
 }
 
 static void a_forked_process_is_named(void **state)
