@@ -457,6 +457,7 @@ static int measure(cli *c, leat_plan_facts *f)
     m->cpus = k.cpus;
     m->quick = k.quick;
     m->calibrated |= k.calibrated;
+    m->failed |= k.failed;
     if (k.io_bytes_per_s.mid <= 0) return CLI_OK;
     m->io_bytes_per_s = k.io_bytes_per_s;
     m->rate_cold = k.rate_cold;

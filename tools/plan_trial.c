@@ -24,10 +24,11 @@
 #define CEILING_LONG_NS (60 * LEAT_NS_PER_S)  /* for a calibration, which takes some ten seconds */
 #define STOP_NS (LEAT_NS_PER_S * 7 / 10)      /* time to end in order after a signal */
 #define LOOK_NS (LEAT_NS_PER_S / 20)
-#define LEAST_BYTES (UINT64_C(256) << 10) /* least bytes for a storage rate */
-#define PART_SPREAD 0.5                   /* spread of that rate, which includes other reads */
-#define CONNECTIONS 64.0                  /* connections of the loader to a bucket */
-#define RECEIVED_NS 1000000u              /* least receiving time: a shorter one gives no rate */
+#define LEAST_BYTES (UINT64_C(256) << 10) /* that tell a rate of storage */
+#define PART_SPREAD 0.5                   /* of that rate: reads of other things are in it */
+#define CONNECTIONS 64.0                  /* of the loader to a bucket */
+#define RECEIVED_NS 1000000u              /* least time of what arrived: less tells no rate */
+#define SILENT_NS (2 * LEAT_NS_PER_S)     /* without a byte: the server no longer answers */
 #define CODE_DATA (UINT64_C(1) << 20)
 #define CODE_MAX (UINT64_C(16) << 20) /* more means that another program runs the command */
 
@@ -129,10 +130,20 @@ void plan_trial_link(leat_plan_range bytes_per_s, double latency_s)
     leat__mutex_unlock(&job.lock);
 }
 
-/* Estimates the rate of a bucket's link from the bytes that arrived and the time spent receiving
- * them: in the trial or, if nothing arrived there, since the pack was opened, with one request at a
- * time. The loader has more connections, which share a limit of the server or have one each. Call it
- * with the lock held. */
+/* When bytes last came from a server. A signal or the ceiling may end a trial long after that. */
+typedef struct hearing {
+    uint64_t bytes, at_ns;
+} hearing;
+
+static void hear(hearing *h, uint64_t now)
+{
+    leat__http_stats s;
+    leat__http_read(&s);
+    if (s.bytes_in != h->bytes) *h = (hearing){s.bytes_in, now};
+}
+
+/* The link of a bucket by the bytes that arrived, over the time from the first answer on in which they did.
+ * The loader has more connections, which share a limit of the server or have one each. Locked. */
 static void use_link(plan_trial *m, const leat__http_stats *before, uint64_t ns)
 {
     leat__http_stats s;
@@ -142,16 +153,13 @@ static void use_link(plan_trial *m, const leat__http_stats *before, uint64_t ns)
         m->latency_s = job.latency_s;
         return;
     }
-    bool trial = s.bytes_in > before->bytes_in && s.received_ns > before->received_ns;
-    if (trial) {
-        s.bytes_in -= before->bytes_in;
-        s.answers -= before->answers;
-        s.waited_ns -= before->waited_ns;
-        s.received_ns -= before->received_ns;
-    }
+    s.bytes_in -= before->bytes_in;
+    s.answers -= before->answers;
+    s.waited_ns -= before->waited_ns;
+    s.received_ns -= before->received_ns;
     if (s.bytes_in == 0 || s.answers == 0) return;
     uint64_t wait = s.waited_ns / s.answers, received = LEAT_MAX(s.received_ns, RECEIVED_NS);
-    uint64_t most = trial && ns > 2 * wait ? ns - wait : UINT64_MAX;
+    uint64_t most = ns > 2 * wait ? ns - wait : UINT64_MAX;
     double rate = (double)s.bytes_in * 1e9 / (double)LEAT_MIN(received, most);
     double each = (double)s.bytes_in * 1e9 / (double)received;
     double low = rate / (1 + PART_SPREAD), high = LEAT_MAX(rate * (1 + PART_SPREAD), each * CONNECTIONS);
@@ -168,31 +176,43 @@ static void use_reads(plan_trial *m, uint64_t before, uint64_t ns)
     m->k.io_bytes_per_s = (leat_plan_range){rate / (1 + PART_SPREAD), rate, rate * (1 + PART_SPREAD)};
 }
 
-/* Fills in what is known without the thread: how fast storage delivered meanwhile. Call it with the
- * lock held. */
-static void use_what_came(cli *c, const plan_trial *t, const came *before, uint64_t ns)
+/* The server answered until the pack was open, or a little longer: that is no rate of the pack. Locked. */
+static void use_nothing(cli *c, plan_trial *m, uint64_t silent_ns)
+{
+    m->k.failed = 1u << LEAT_PLAN_IO;
+    cli_warn(c, "the server sent nothing in the last %.0f seconds: its rate is not measured, and the plan is "
+                "incomplete (--gbps or --io-mbs gives the rate)",
+             (double)silent_ns / 1e9);
+}
+
+/* What is known without the thread: how fast storage delivered meanwhile. Locked. */
+static void use_what_came(cli *c, const plan_trial *t, const came *before, uint64_t ns, uint64_t silent_ns)
 {
     plan_trial *m = &job.measured;
     const char *what = t->longer ? "a minute" : leat__path_remote(t->path) ? "five seconds" : "two seconds";
     if (job.known) return; /* only the sizes for what-ifs are missing: use the table */
     *m = *t;
     bool remote = leat__path_remote(t->path);
+    m->k.quick = 1;
+    if (remote && t->link && job.link.mid <= 0 && silent_ns >= SILENT_NS) {
+        use_nothing(c, m, silent_ns);
+        return;
+    }
     if (remote && t->link) use_link(m, &before->http, ns);
     else if (!remote && (t->cold || t->longer)) use_reads(m, before->bytes, ns);
     if (m->k.io_bytes_per_s.mid > 0) m->k.calibrated = 1u << LEAT_PLAN_IO;
-    m->k.quick = 1;
     cli_warn(c, "storage too slow to measure in %s: used the table%s", what,
              m->k.io_bytes_per_s.mid <= 0 ? ""
              : job.link.mid > 0           ? " for the CPUs; the link was measured"
                                           : " for the CPUs, and the bytes that arrived for storage");
 }
 
-/* Waits until the thread is done, the time is over, or a signal came a while ago. Call it with the
- * lock held. */
-static void wait_for_rates(uint64_t begin, uint64_t ceiling)
+/* Until it is done, the time is over, or a signal came a while ago. Locked. */
+static void wait_for_rates(uint64_t begin, uint64_t ceiling, hearing *heard)
 {
     uint64_t until = UINT64_MAX, now = begin;
     for (; !job.done && now < until; now = leat__clock_ns()) {
+        hear(heard, now);
         if (until == UINT64_MAX && cli_stopped() != 0) until = now + STOP_NS;
         uint64_t most = atomic_load(&job.reading) ? ceiling : LEAT_MAX(ceiling, CEILING_BUSY_NS);
         if (now - begin >= most) break;
@@ -209,14 +229,16 @@ int plan_trial_run(cli *c, plan_trial *t, leat_error *err)
     came before = {.bytes = local_bytes()};
     uint64_t begin = leat__clock_ns();
     leat__http_read(&before.http);
+    hearing heard = {before.http.bytes_in, begin};
     leat__mutex_init(&job.lock);
     leat__cond_init(&job.changed);
     job.own = *t;
     plan_trial_reading(true);
     LEAT_TRY(leat__thread_start(&job.thread, "leat-plan", measure, &job.own, err));
     leat__mutex_lock(&job.lock);
-    wait_for_rates(begin, ceiling);
-    if (!job.done && cli_stopped() == 0) use_what_came(c, t, &before, leat__clock_ns() - begin);
+    wait_for_rates(begin, ceiling, &heard);
+    uint64_t now = leat__clock_ns();
+    if (!job.done && cli_stopped() == 0) use_what_came(c, t, &before, now - begin, now - heard.at_ns);
     if (job.done || cli_stopped() == 0) *t = job.measured;
     int rc = job.done ? job.rc : cli_stopped() != 0 ? LEAT_ECANCELED : 0;
     if (job.done) *err = job.err;

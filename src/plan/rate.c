@@ -186,6 +186,7 @@ static leat_plan_range request_rate(const leat_plan_facts *f)
 static leat_plan_range io_rate(const leat_plan_facts *f)
 {
     leat_plan_range bytes = f->measured.io_bytes_per_s;
+    if (bytes.mid <= 0 && (f->measured.failed >> LEAT_PLAN_IO & 1) != 0) return (leat_plan_range){0};
     if (bytes.mid <= 0) bytes = storage_rate(f->storage);
     leat_plan_range r = scaled(bytes, 1.0 / (double)f->sample_bytes);
     if (leat__plan_remote(f)) return r.mid > 0 ? at_most(r, request_rate(f)) : r;

@@ -172,6 +172,17 @@ class Slower(Slow):
     delay, index_rate, page_rate = 1, 60000, 60000
 
 
+class Ending(Slow):
+    """Answers fast until the pack was opened twice, then never."""
+    delay, page_rate, answers = 0, 0, 0
+
+    def do_GET(self):
+        Ending.answers += 1
+        if Ending.answers > 4:
+            time.sleep(120)
+        super().do_GET()
+
+
 class Silent(http.server.BaseHTTPRequestHandler):
     """A server that accepts requests and never answers."""
 
@@ -215,6 +226,15 @@ def a_very_slow_link_is_not_taken_from_the_table():
     """64 connections give up to 50 samples/s; the table has 1,600."""
     rate = storage_planned(Slower)
     assert 0 < rate["low"] < rate["mid"] < rate["high"] < 200, rate
+
+
+def a_server_that_falls_silent_has_no_rate():
+    """Its first answers only opened the pack. They counted as a measured 5,500 samples/s."""
+    with served(Ending) as command:
+        done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=100)
+    speed = json.loads(done.stdout)["speed"]
+    assert speed["rates"]["io"] is None and speed["sources"]["io"] is None and speed["incomplete"], speed
+    assert "is not measured" in done.stderr, done.stderr
 
 
 def silent_server_ends_the_plan_soon():
@@ -381,7 +401,8 @@ def main():
                      a_pack_at_hand_is_measured_for_a_moment,
                      facts_of_the_pack_are_not_replaced, a_stopped_measurement_is_no_plan,
                      a_pack_without_samples_is_refused, slow_storage_ends_no_measurement_late,
-                     silent_server_ends_the_plan_soon, latency_does_not_count_as_a_slow_link, a_very_slow_link_is_not_taken_from_the_table, the_planned_pipeline_is_what_runs,
+                     silent_server_ends_the_plan_soon, a_server_that_falls_silent_has_no_rate,
+                     latency_does_not_count_as_a_slow_link, a_very_slow_link_is_not_taken_from_the_table, the_planned_pipeline_is_what_runs,
                      a_pack_smaller_than_a_batch_is_measured, a_run_is_within_a_factor_of_two,
                      the_bus_is_measured_where_there_is_a_gpu):
             test()
