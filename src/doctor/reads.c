@@ -36,6 +36,7 @@
 #define LINK_LARGE (1u << 20)
 #define PARTS_FEW 2u /* reads in flight */
 #define PARTS_MANY 16u
+#define PARTS_MOST 64u
 #define SLOT_MAX (UINT64_C(256) << 20) /* memory for reads in flight */
 
 typedef struct range {
@@ -315,7 +316,11 @@ static int ask_server(leat_pack *pack, double seconds, const leat__time_limit *l
     f->remote_few_mbs = got.per_s * LEAT__PART_LARGE / 1e6;
     LEAT_TRY(read_for(r, PARTS_MANY, seconds, false, limit, &got, err));
     f->remote_many_mbs = got.per_s * LEAT__PART_LARGE / 1e6;
-    if (leat__doctor_line_full(f) && f->sample_bytes > 0) /* no other way of reading is faster */
+    if (f->io_fixed > 0 && f->io_depth < PARTS_MOST) { /* a remedy is priced by it */
+        LEAT_TRY(read_for(r, PARTS_MOST, seconds, false, limit, &got, err));
+        f->remote_most_mbs = got.per_s * LEAT__PART_LARGE / 1e6;
+    }
+    if (leat__doctor_line_full(f) && f->sample_bytes > 0) /* no way to read brings more */
         f->io_cold = 1e6 * f->remote_many_mbs / f->sample_bytes;
     return 0;
 }

@@ -18,8 +18,9 @@
 #define HARM 0.9         /* gains below this mean that a tried remedy does harm */
 #define TEXT 24
 #define MIB 1048576.0
-#define IN_FLIGHT 256 /* requests in flight to a server with high latency */
-#define COPIED 1e9    /* bytes per second: faster reads are copies from memory */
+#define IN_FLIGHT 256 /* requests to a server that answers late */
+#define CONNECTED 64  /* requests that the loader sends at once unless more are allowed */
+#define COPIED 1e9    /* bytes per second: reads this fast are copies out of memory */
 
 /* The facts and rates after applying a remedy. */
 typedef struct world {
@@ -163,20 +164,37 @@ static bool disk_cache(const leat_doctor_diagnosis *d, world *w, leat_doctor_rem
     return true;
 }
 
-/* More requests in flight to a server with high latency: the rate grows with them, up to the limit of
- * the link. */
+/* Rate of requests with so many in flight, in any unit: a power law between those that were measured, with 2,
+ * 16 and 64. More than were measured bring nothing more. */
+static double request_rate(const leat_doctor_facts *f, double depth)
+{
+    bool large = known(f->remote_few_mbs) && known(f->remote_many_mbs);
+    double few = large ? f->remote_few_mbs : f->remote_few, many = large ? f->remote_many_mbs : f->remote_many;
+    if (!(few > 0) || !(many > 0)) return -1;
+    if (depth <= 16) return few * pow(many / few, log2(depth / 2) / 3);
+    return many * pow(LEAT_MAX(f->remote_most_mbs / many, 1.0), LEAT_MIN(log2(depth / 16) / 2, 1.0));
+}
+
+/* A server that answers late. A depth that is fixed is raised to what the loader sends at once, by the rates
+ * that were measured; beyond that twice as much is a guess. */
 static bool more_requests(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (d->cause != LEAT_CAUSE_LATENCY || or_else(f->remote, 0) < 1 || !known(f->io_cold)) return false;
     if (or_else(f->io_fixed, 0) >= 1 && or_else(f->io_depth, 0) >= IN_FLIGHT) return false;
-    f->io_cold *= 2;
-    f->io_depth = IN_FLIGHT;
+    bool few = or_else(f->io_fixed, 0) >= 1 && f->io_depth > 0 && f->io_depth < CONNECTED;
+    double now = few ? request_rate(f, f->io_depth) : -1;
+    int depth = now > 0 ? CONNECTED : IN_FLIGHT;
+    f->io_cold *= now > 0 ? request_rate(f, CONNECTED) / now : 2;
+    f->io_depth = depth;
     r->basis = LEAT_BASIS_MODEL;
-    snprintf(r->set, sizeof r->set, "io-depth=%d", IN_FLIGHT);
-    snprintf(r->action, sizeof r->action,
-             "%d reads in flight (and LEAT_REMOTE_CONNECTIONS=%d): answers come late, not slowly", IN_FLIGHT,
-             IN_FLIGHT);
+    snprintf(r->set, sizeof r->set, "io-depth=%d", depth);
+    if (now > 0)
+        snprintf(r->action, sizeof r->action, "%d reads in flight: answers come late, not slowly", depth);
+    else
+        snprintf(r->action, sizeof r->action,
+                 "%d reads in flight (and LEAT_REMOTE_CONNECTIONS=%d): answers come late, not slowly", depth,
+                 depth);
     return true;
 }
 

@@ -232,6 +232,36 @@ static void a_server_gets_the_remedy_of_its_limit(void **state)
     assert_non_null(remedy(&d, "quasi_random"));
 }
 
+/* 2 reads in flight get 1.7 MB/s, 16 get 13.6 and 64 get 40: 64 are worth 23.5 times 2, not twice. */
+static void a_fixed_depth_is_priced_by_the_server(void **state)
+{
+    leat_doctor_facts f = starved_by_reads();
+    (void)state;
+    starve(&f, 12);
+    f.remote = f.network = f.io_fixed = 1;
+    f.cached = f.io_cold = f.io_warm = f.io_deep = f.io_pages = -1;
+    f.io_depth = 2;
+    f.remote_ms = f.read_ms = 155;
+    f.remote_few = 12.9;
+    f.remote_many = 90.7;
+    f.remote_few_mbs = 1.7;
+    f.remote_many_mbs = 13.6;
+    f.remote_most_mbs = 40;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.cause, LEAT_CAUSE_LATENCY);
+    assert_near(remedy(&d, "64 reads in flight")->gain, 40 / 1.7, 0.01);
+    f.remote_most_mbs = -1; /* no time for it: as many as 16 get, at least */
+    d = judge(f);
+    assert_near(remedy(&d, "64 reads in flight")->gain, 13.6 / 1.7, 0.01);
+    f.io_depth = 16; /* and no more is known */
+    d = judge(f);
+    assert_null(remedy(&d, "64 reads in flight"));
+    f.remote_most_mbs = 14; /* the line is full */
+    f.io_depth = 2;
+    d = judge(f);
+    assert_near(remedy(&d, "64 reads in flight")->gain, 14 / 1.7, 0.01);
+}
+
 /* 4 reads in flight of 114 ms each fetch 35 samples/s, however much memory there is. */
 static void reads_in_flight_bound_the_gain_of_memory(void **state)
 {
@@ -592,6 +622,7 @@ int main(void)
         cmocka_unit_test(a_cache_that_leaves_no_memory_for_batches_is_not_offered),
         cmocka_unit_test(a_memory_limit_is_to_be_raised_for_the_page_cache),
         cmocka_unit_test(a_remote_pack_is_kept_on_disk),
+        cmocka_unit_test(a_fixed_depth_is_priced_by_the_server),
         cmocka_unit_test(a_server_gets_the_remedy_of_its_limit),
         cmocka_unit_test(another_loader_is_to_be_stopped),
         cmocka_unit_test(more_reads_in_flight_help_against_latency),
