@@ -84,6 +84,10 @@ extern "C" {
     X(collate_wait, "the part of worker_collate in which it waits for something else than a CPU")            \
     X(worker_transfer, "share of it sending the batch to the trainer")                                       \
     X(fetch_ms, "mean time a sample waits for its data")                                                     \
+    X(stalls, "steps that waited far longer than all others; no other fact includes them")                   \
+    X(stall_s, "seconds that the longest of them waited")                                                    \
+    X(stall_at_s, "when it began, in seconds after the first step")                                          \
+    X(stall_share, "share of the time observed that they waited")                                            \
     X(more_workers, "worker processes of the second trial")                                                  \
     X(more_workers_rate, "samples/s of the loader with those")                                               \
     /* CPU */                                                                                                \

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 _JSON, _PAGE = 2, 0
 _NOTHING = "INCOMPLETE: nothing was measured yet: take batches from the loader first"
 _TICK = os.sysconf("SC_CLK_TCK")
+# A stall is a step that waits this long, and so many times as long as nine of ten others take. Of fewer steps than that
+# no step stands out, and more than one in a hundred are what the loader usually does.
+_STALL_S, _STALL_TIMES, _STALL_STEPS, _STALL_ONE_IN = 0.25, 20.0, 10, 100
 
 
 # ---- the machine, from /proc ---------------------------------------------------------------------
@@ -188,6 +191,17 @@ def _percentile(values: list[float], share: float) -> float:
 
 
 @dataclasses.dataclass
+class _Wait:
+    """What else is known about the wait of one step."""
+
+    at_s: float  #: when it began
+    work_s: float  #: time this thread ran or waited for a CPU in it
+    looks: list[int]  #: at the workers meanwhile
+    samples: int
+    first: bool  #: of an epoch
+
+
+@dataclasses.dataclass
 class _Recording:
     """All numbers of a run that the verdict depends on."""
 
@@ -202,6 +216,8 @@ class _Recording:
     begin: _Look | None = None
     end: _Look | None = None
     machine: dict[str, float | None] = dataclasses.field(default_factory=dict)  #: facts about the machine
+    waits: list[_Wait] = dataclasses.field(default_factory=list)  #: one for each of data_s
+    stalls: list[tuple[float, float]] = dataclasses.field(default_factory=list)  #: (seconds, when): no longer in data_s
 
 
 class _Loop:
@@ -226,9 +242,10 @@ class _Loop:
 
     def run(self, steps: int, seconds: float, keep: int) -> None:
         stream, until = iter(self.iterable), time.monotonic() + seconds
-        restarts, seen, before = 0, self.seen, _look()
+        restarts, epochs, seen, before, started = 0, 0, self.seen, _look(), time.perf_counter()
         while len(seen.data_s) < steps and (self.first or time.monotonic() < until):
             self.sampler.waiting = True
+            looks = list(self.sampler.looks[True])
             begin, work = time.perf_counter(), _work_s()
             try:
                 batch = next(stream)
@@ -252,7 +269,11 @@ class _Loop:
             seen.data_s.append(waited)
             seen.batch_s.append(trained)
             seen.next_work_s += work
-            seen.samples += _batch_size(batch) or 1  # a number, or some other object: one sample
+            samples = _batch_size(batch) or 1  # a number, or some other object: one sample
+            seen.samples += samples
+            meanwhile = [b - a for a, b in zip(looks, self.sampler.looks[True])]
+            seen.waits.append(_Wait(begin - started, work, meanwhile, samples, restarts > epochs))
+            epochs = restarts
         seen.end = _look()
         close = getattr(stream, "close", None)
         if callable(close):
@@ -320,6 +341,34 @@ def _is_dataloader(iterable: Any) -> bool:
 def _persistent(iterable: Any) -> list[int]:
     """Worker processes that a DataLoader with persistent_workers has kept."""
     return [worker.pid for worker in getattr(getattr(iterable, "_iterator", None), "_workers", [])]
+
+
+def _without_stalls(seen: _Recording) -> _Recording:
+    """The same without single steps that waited far longer than all others: one of them must not decide. The first
+    step of an epoch is no such step: others of its kind follow."""
+    n = len(seen.data_s)
+    if n <= _STALL_STEPS or len(seen.waits) != n:
+        return seen
+    least = max(_STALL_S, _STALL_TIMES * _percentile([a + b for a, b in zip(seen.data_s, seen.batch_s)], 0.9))
+    found = [i for i in range(n) if seen.data_s[i] >= least and not seen.waits[i].first]
+    if not found or len(found) > max(1, n // _STALL_ONE_IN):
+        return seen
+    rest = [i for i in range(n) if i not in found]
+    looks = [all_ - sum(seen.waits[i].looks[k] for i in found) for k, all_ in enumerate(seen.looks[True])]
+    return dataclasses.replace(
+        seen, data_s=[seen.data_s[i] for i in rest], batch_s=[seen.batch_s[i] for i in rest],
+        waits=[seen.waits[i] for i in rest], samples=sum(seen.waits[i].samples for i in rest),
+        next_work_s=sum(seen.waits[i].work_s for i in rest), looks={True: looks, False: seen.looks[False]},
+        stalls=[(seen.data_s[i], seen.waits[i].at_s) for i in found])
+
+
+def _stall_facts(seen: _Recording) -> dict[str, float | None]:
+    if not seen.stalls:
+        return {}
+    longest, at_s = max(seen.stalls)
+    all_s = sum(s for s, _ in seen.stalls)
+    return {"stalls": float(len(seen.stalls)), "stall_s": longest, "stall_at_s": at_s,
+            "stall_share": all_s / (all_s + sum(seen.data_s) + sum(seen.batch_s))}
 
 
 def _worker_facts(seen: _Recording, facts: dict[str, float | None], collate_wait: float) -> None:
@@ -396,7 +445,8 @@ def _facts(seen: _Recording, collate_wait: float = 0.0) -> dict[str, float | Non
     wall = end.wall_s - begin.wall_s
     if wall > 0:
         cpu = max(0.0, end.cpu_s - begin.cpu_s)
-        facts["cpu_used"] = cpu / wall
+        busy_s = max(wall - sum(s for s, _ in seen.stalls), 1e-3)
+        facts["cpu_used"] = min(cpu / busy_s, seen.machine.get("cpus") or math.inf)
         facts["others"] = max(0.0, end.host_s - begin.host_s - cpu) / wall
         line = max(0.0, end.line_s - begin.line_s)
         facts["run_delay"] = line / (line + cpu) if line + cpu > 0 else 0.0
@@ -407,6 +457,7 @@ def _facts(seen: _Recording, collate_wait: float = 0.0) -> dict[str, float | Non
         facts["throttled"] = (end.periods[1] - begin.periods[1]) / (end.periods[0] - begin.periods[0])
     facts["blocked"] = 0.0  # such loaders have no budget to wait for
     facts.update(seen.machine)
+    facts.update(_stall_facts(seen))
     _worker_facts(seen, facts, collate_wait)
     _own_thread_facts(seen, facts, collate_wait)
     if seen.processes == 0 or (facts.get("decode_ready") or 0) > 0.5:
@@ -424,8 +475,10 @@ def _own_meters(loader: Loader, before: Mapping[str, Any], facts: Mapping[str, A
         total = (after.get(name) or 0.0) * now - (before.get(name) or 0.0) * was
         after[name] = max(0.0, total) / (now - was)
     after["steps"] = now - was
-    for name in ("batch", "samples_per_s"):
+    for name in ("batch", "samples_per_s", "stalls", "stall_s", "stall_at_s", "stall_share"):
         after[name] = facts.get(name)
+    if facts.get("stalls"):  # its meters include them
+        after.update({name: facts.get(name) for name in ("data_ms", "data_ms_p50", "data_ms_p95")})
     if facts.get("batch_ms") is None:  # no step: the time between two batches is not training
         after.update(dict.fromkeys(("batch_ms", "batch_ms_p50", "batch_ms_p95")))
     return after
@@ -549,6 +602,7 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
         raise ArgumentError("iterable: gave no batches" if loop.first else
                             "iterable: gave one batch, and the first one is not measured: two are needed")
     seen.processes, seen.machine = len(sampler.workers), _machine()
+    seen = _without_stalls(seen)
     facts = _facts(seen) if own is None else _own_meters(own, before, _facts(seen))
     closer = _look_closer(iterable, facts, seconds)
     collate_wait, fetch = closer.get("collate_wait") or 0.0, closer.get("worker_fetch") or 0.0

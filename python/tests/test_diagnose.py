@@ -128,6 +128,43 @@ def test_a_loop_that_trains(clock):
     assert d.lost == pytest.approx(0.01, abs=0.001) and d.replay["gain"] == pytest.approx(1.01)
 
 
+def stalling(clock, at, seconds=3.0):
+    """Fast batches; those with these numbers come late."""
+    steps = iter(range(1000))
+    return batches(lambda: clock.sleep(seconds if next(steps) in at else 0.0001), 400)
+
+
+def test_one_stall_does_not_decide(clock):
+    d = leat.diagnose(stalling(clock, {40}), lambda batch: clock.sleep(0.1), steps=100, seconds=60)
+    assert said(d) == ("trainer", "trainer", "fine") and d.confidence > 0.9 and d.lost < 0.01
+    assert d.facts["stalls"] == 1 and d.facts["stall_s"] == pytest.approx(3) and d.facts["stall_at_s"] == pytest.approx(4, abs=0.1)
+    assert any("one step waited 3.0 s, 4.0 s after the first: a single stall, 23 % of the time" in line for line in d.findings)
+    assert d.replay["gain"] == pytest.approx(1, abs=0.01)
+
+
+def test_a_stall_that_is_most_of_the_time_leaves_doubt(clock):
+    d = leat.diagnose(stalling(clock, {40}), lambda batch: clock.sleep(0.001), steps=100, seconds=60)
+    assert d.confidence < 0.5 and "(not sure)" in d.verdict and d.facts["stall_share"] > 0.9
+    assert d.facts["data_ms"] == pytest.approx(0.1) and d.replay["gain"] < 1.2
+    assert all(r["gain"] < 1.2 for r in d.remedies)
+
+
+def test_waits_that_come_again_are_no_stalls(clock):
+    d = leat.diagnose(stalling(clock, {20, 50, 80}), lambda batch: clock.sleep(0.1), steps=100, seconds=60)
+    assert d.facts["stalls"] is None and d.lost == pytest.approx(9 / 19, abs=0.01)
+    loader = [np.zeros((8, 3))] * 50
+
+    class Epochs:
+        def __iter__(self):
+            clock.sleep(0.0)
+            for i, batch in enumerate(loader):
+                clock.sleep(0.0001 if i else 3.0)
+                yield batch
+
+    d = leat.diagnose(Epochs(), lambda batch: clock.sleep(0.1), steps=60, seconds=60)  # the first step of an epoch
+    assert d.facts["stalls"] is None and d.lost > 0.3
+
+
 def test_half_waiting_half_preparing_is_not_sure(clock):
     def both():
         clock.sleep(0.01)

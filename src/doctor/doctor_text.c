@@ -511,6 +511,14 @@ void leat__doctor_findings(leat_doctor_diagnosis *d, uint32_t distrusted)
         f->data_ms_p95 > 0.2 * f->batch_ms)
         FIND("one step in twenty waits %.1f ms and more, the median only %.1f ms", f->data_ms_p95,
              f->data_ms_p50);
+    if (f->stalls == 1)
+        FIND("one step waited %.1f s, %.1f s after the first: a single stall, %.0f %% of the time observed; "
+             "all figures are of the other steps",
+             f->stall_s, f->stall_at_s, percent(f->stall_share));
+    if (f->stalls > 1)
+        FIND("%.0f steps waited far longer than the others, up to %.1f s, %.0f %% of the time observed; all "
+             "figures are of the other steps",
+             f->stalls, f->stall_s, percent(f->stall_share));
     if (known(f->gpu_busy) && f->gpu_busy < 0.3 && d->limit == LEAT_LIMIT_TRAINER)
         FIND("the GPU is busy %.0f %% of the time although no batch is missing: larger batches, or "
              "less work on the trainer's own thread",

@@ -26,7 +26,7 @@ static const char *const shares[] = {
     "gpu_busy",      "decode_ready", "blocked",   "order_busy", "read_share",   "decode_share",
     "augment_share", "bad",          "run_delay", "throttled",  "pressure_cpu", "pressure_memory",
     "pressure_io",   "cached",       "jpeg",      "tiled",      "raw",          "png",
-    "webp",
+    "webp",          "stall_share",
 };
 
 static double *fact_of(leat_doctor_facts *f, size_t row)

@@ -604,6 +604,7 @@ static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r, uint32
         d->confidence = LEAT_MIN(d->confidence, most_confidence(d, r, distrusted));
         blame_starts(d);
     }
+    if (or_else(f->stall_share, 0) >= MOST) d->confidence = LEAT_MIN(d->confidence, UNSURE);
     if (!d->complete) d->confidence *= 0.6;
     if (known(f->steps) && f->steps < LEAT__STEPS_ENOUGH) d->confidence *= 0.5;
 }
