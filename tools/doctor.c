@@ -430,7 +430,7 @@ const cli_command cli_cmd_doctor = {
             {"remedies[].next", "what limits next"},
             {"remedies[].basis", "measured, model or guide"},
             {"remedies[].set", "load flags that do it, or null"},
-            {"apply{}", "the load flags together: set, gain, samples_per_s"},
+            {"apply{}", "the load flags together: set, gain, samples_per_s, basis of the gain"},
             {"evidence[]", "lines"},
             {"findings[]", "what else was found"},
             {"decisions[]", "what the controller changed while it ran: at_s, knob, from, to, reason"},

@@ -153,11 +153,13 @@ extern "C" {
 /* An alternative way to store or deliver the data, measured on a part of it. */
 typedef struct leat_doctor_option {
     char action[128];    /* "leat pack --images tiled": what to do */
-    char set[64];        /* load flags that apply it, "dtype=u8"; "" when flags cannot */
-    double cpu_all;      /* samples/s of decode and augment with it; negative = unchanged */
-    double sample_bytes; /* as stored with it; negative = unchanged */
-    double out_bytes;    /* as delivered with it; negative = unchanged */
-    double whole;        /* 1 = cpu_all is scaled by the cost of the whole loader, with delivery */
+    char set[64];        /* load flags that do it, "dtype=u8"; "" when it is not about loading */
+    double cpu_all;      /* samples/s of decode and augment then; negative = unchanged */
+    double sample_bytes; /* as stored then; negative = unchanged */
+    double out_bytes;    /* as delivered then; negative = unchanged */
+    double whole;        /* 1 = cpu_all is scaled by the cost of the whole loader, including
+                          * delivery */
+    double spread;       /* by how much its measurements disagree, 0.1 = 10 %; negative = not known */
 } leat_doctor_option;
 
 #define LEAT_DOCTOR_TRIALS 6
@@ -166,7 +168,10 @@ typedef struct leat_doctor_option {
 typedef struct leat_doctor_trial {
     char set[96]; /* "order=quasi_random", as in a remedy */
     double rate;  /* samples/s */
-    double gain;  /* rate divided by that of the runs without them */
+    double gain;  /* as a factor of the run without them */
+    /* By how much the halves of the run disagree, or the runs without them before and after; 0.1 = 10 %,
+     * negative = not known. */
+    double spread;
 } leat_doctor_trial;
 
 #define LEAT_DOCTOR_DECISIONS 16
@@ -301,7 +306,8 @@ typedef struct leat_doctor_diagnosis {
     leat_doctor_remedy remedies[LEAT_DOCTOR_REMEDIES]; /* the largest gain first */
     /* The remedies that are load flags, combined. */
     char apply[256];               /* "cache=process,threads=8"; "" = nothing to set */
-    double apply_rate, apply_gain; /* predicted; gain 1 when there is nothing to set */
+    double apply_rate, apply_gain; /* predicted; 1 when nothing is to be set */
+    uint32_t apply_basis;          /* leat_doctor_basis of that gain */
     leat_doctor_facts facts;
 } leat_doctor_diagnosis;
 

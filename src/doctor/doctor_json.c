@@ -106,6 +106,7 @@ void leat__doctor_json_fields(const leat_doctor_diagnosis *d, leat__json *j)
     leat__json_kstr(j, "set", d->apply);
     put_known(j, "samples_per_s", d->apply_rate);
     leat__json_kdouble(j, "gain", d->apply_gain);
+    leat__json_kstr(j, "basis", leat_doctor_basis_name(d->apply_basis));
     leat__json_end(j);
     leat__decisions_json(j, &d->facts);
     leat__json_key(j, "facts");

@@ -50,10 +50,17 @@
 #define ASK_NS (LEAT_NS_PER_S / 50) /* between checks whether to stop */
 #define LEAST_OVERHEAD 0.02         /* share of a sample's cost: less is noise */
 #define WATCH_MS 100u
-#define FRAMES_MAX 2048u /* frames of a trial */
-#define READING_LEAST 3u /* frames needed for a rate of reads */
-#define FROM_FILE 0.8    /* least share of a sample's bytes when all samples were read */
-#define BURST 1.3 /* a rate this many times above that of the bytes comes from batches that were ready */
+#define FRAMES_MAX 2048u /* of a trial */
+#define READING_LEAST 3u /* frames that show a rate of reads */
+#define HALF_LEAST 4u    /* batches that show a rate */
+#define FROM_FILE 0.8    /* of a sample's bytes: all samples were read */
+#define BURST 1.3        /* times the rate at which bytes come: batches that were ready, not a rate */
+
+/* When batches came, without the starts of epochs: whether a run has one rate. */
+typedef struct halves {
+    double starts_s, middle_s, last_s;  /* of all starts; when batches came, without them */
+    uint64_t early, late, late_batches; /* samples after the first batch, and after the middle */
+} halves;
 
 typedef struct exam {
     const char *path;
@@ -72,6 +79,7 @@ typedef struct exam {
     double try_part;      /* share of the time for one trial */
     double asked_batch;   /* during the run with the trainer: the requested batch size */
     double step_cut;      /* ms by which the trainer's steps are shorter than requested */
+    halves came;          /* of the last run */
 } exam;
 
 static int report(exam *e, const char *what, double done, leat_doctor_watch *watch, leat_error *err)
@@ -111,7 +119,35 @@ static void pretend_training(exam *e, double step_ms)
     }
 }
 
-/* Takes batches, over several epochs, until the time is over; a slow trainer gets more time to make
+/* Counts a batch that came `passed` seconds after the run began. The first of an epoch, which was waited for
+ * since `start_s`, is a start. */
+static void count_batch(halves *h, double passed, double start_s, double seconds, uint32_t samples)
+{
+    if (start_s >= 0) {
+        h->starts_s += passed - start_s;
+        return;
+    }
+    double at = passed - h->starts_s;
+    h->last_s = at;
+    if (h->late_batches == 0 && at < (seconds - h->starts_s) / 2) {
+        h->early += samples;
+        h->middle_s = at;
+        return;
+    }
+    h->late += samples;
+    h->late_batches++;
+}
+
+/* The rate of the second half, when the first has filled all queues, and by how much both disagree. */
+static bool second_half(const halves *h, double *rate, double *spread)
+{
+    if (h->late_batches < HALF_LEAST || h->early == 0) return false;
+    *rate = (double)h->late / (h->last_s - h->middle_s);
+    *spread = leat__doctor_apart(*rate, (double)h->early / h->middle_s);
+    return true;
+}
+
+/* Takes batches until the time is over, epoch after epoch; a slow trainer gets more time to make
  * enough steps. */
 static int take_batches(exam *e, leat_loader *l, leat_doctor_watch *w, double step_ms, double seconds,
                         const char *what, double from, double to, leat_error *err)
@@ -119,8 +155,9 @@ static int take_batches(exam *e, leat_loader *l, leat_doctor_watch *w, double st
     uint64_t least = step_ms > 0 ? e->least_steps : FREE_STEPS;
     double most = LEAT_MIN(TRIAL_STRETCH * seconds, STRETCH_PART * leat__time_left(&e->limit));
     uint64_t begin = leat__clock_ns(), steps = 0, epoch = 0, failures = 0;
-    double passed = 0;
+    double passed = 0, start_s = 0;
 
+    e->came = (halves){0};
     LEAT_TRY(leat_loader_begin(l, epoch, err));
     /* the first step of each epoch does not count */
     while (passed < LEAT_MIN(seconds, most) || (steps < least + epoch && passed < most)) {
@@ -133,8 +170,11 @@ static int take_batches(exam *e, leat_loader *l, leat_doctor_watch *w, double st
         if (b == NULL) {
             if (steps == 0 && ++failures > 1) return leat__fail(err, LEAT_EDATA, "%s: no samples", e->path);
             LEAT_TRY(leat_loader_begin(l, ++epoch, err));
+            start_s = passed;
             continue;
         }
+        count_batch(&e->came, passed, start_s, seconds, b->samples);
+        start_s = -1;
         if (step_ms > 0) pretend_training(e, step_ms);
         leat_batch_release(&b);
         steps++;
@@ -500,7 +540,12 @@ static bool time_to_try(exam *e)
     return false;
 }
 
-static int try_flags(exam *e, const char *set, double *rate, leat_error *err)
+/* A run of the loader with some flags: samples/s, and by how much its halves disagree. */
+typedef struct tried {
+    double rate, spread; /* negative = not known */
+} tried;
+
+static int try_flags(exam *e, const char *set, tried *out, leat_error *err)
 {
     leat_loader_opts with = leat__doctor_apply(&e->loader, set);
     trial t;
@@ -508,26 +553,49 @@ static int try_flags(exam *e, const char *set, double *rate, leat_error *err)
     if (or_else(e->f->cached, 1) < COLD) LEAT_TRY(leat__reads_forget(e->path, err));
     LEAT_TRY(try_loader(e, &with, e->opts.step_ms, e->seconds * e->try_part, "remedies", 1 - TRY_PART, 1, &t,
                         err));
-    *rate = or_else(t.facts.steps, 0) >= FREE_STEPS - 1 ? t.facts.samples_per_s : -1;
+    double rate;
+    *out = (tried){or_else(t.facts.steps, 0) >= FREE_STEPS - 1 ? t.facts.samples_per_s : -1, -1};
+    /* of few steps a burst was corrected */
+    if (t.facts.steps >= LEAT__STEPS_ENOUGH && second_half(&e->came, &rate, &out->spread)) out->rate = rate;
     return 0;
 }
 
-/* Tries one set of flags. Flags with which the loader cannot run (too little memory) have no value. */
-static int try_one(exam *e, const char *set, double now, leat_error *err)
+/* Flags with which the loader cannot run (too little memory) have no value. */
+static int try_one(exam *e, const char *set, const tried *now, leat_error *err)
 {
     leat_doctor_facts *f = e->f;
-    double rate = 0;
+    tried then = {0, -1};
     if (f->trial_count == LEAT_DOCTOR_TRIALS || !time_to_try(e)) return 0;
-    int rc = try_flags(e, set, &rate, err);
+    int rc = try_flags(e, set, &then, err);
     if (rc == LEAT_ECANCELED) return rc;
-    if (rc == 0 && rate < 0) { /* too slow for a short measurement */
+    if (rc == 0 && then.rate < 0) { /* too slow for a short measurement */
         skip(e);
         return 0;
     }
     leat_doctor_trial *t = &f->trials[f->trial_count++];
     snprintf(t->set, sizeof t->set, "%s", set);
-    t->rate = rc == 0 && rate > 0 ? rate : 0;
-    t->gain = t->rate / now;
+    t->rate = rc == 0 && then.rate > 0 ? then.rate : 0;
+    t->gain = t->rate / now->rate;
+    t->spread = LEAT_MAX(then.spread, now->spread);
+    return 0;
+}
+
+/* Runs once more without flags: gains are relative to the mean of both runs, and what changed meanwhile is
+ * part of their spread. */
+static int try_again(exam *e, tried *now, leat_error *err)
+{
+    leat_doctor_facts *f = e->f;
+    tried after;
+
+    if (f->trial_count == 0 || leat__time_left(&e->limit) < LEAT_MAX(e->seconds * e->try_part, TRY_LEAST)) return 0;
+    LEAT_TRY(try_flags(e, "", &after, err));
+    if (after.rate <= 0) return 0;
+    now->spread = LEAT_MAX(now->spread, LEAT_MAX(after.spread, leat__doctor_apart(now->rate, after.rate)));
+    now->rate = (now->rate + after.rate) / 2;
+    for (uint32_t i = 0; i < f->trial_count; i++) {
+        f->trials[i].gain = f->trials[i].rate / now->rate;
+        f->trials[i].spread = LEAT_MAX(f->trials[i].spread, now->spread);
+    }
     return 0;
 }
 
@@ -565,7 +633,7 @@ static int try_remedies(exam *e, leat_error *err)
 {
     leat_doctor_facts *f = e->f;
     leat_doctor_diagnosis d;
-    double now = 0;
+    tried now = {0, -1};
 
     LEAT_TRY(leat_doctor_judge(f, &d, sizeof d, err));
     if (d.limit == LEAT_LIMIT_TRAINER || d.limit == LEAT_LIMIT_PYTHON || d.limit == LEAT_LIMIT_NONE) return 0;
@@ -573,14 +641,15 @@ static int try_remedies(exam *e, leat_error *err)
     e->try_part = d.limit == LEAT_LIMIT_IO ? TRY_PART_IO : TRY_PART;
     if (d.limit == LEAT_LIMIT_IO && or_else(f->cached, 1) < WARM && time_to_try(e))
         LEAT_TRY(try_warm(e, err));
-    for (uint32_t i = 0, tried = 0; i < d.remedy_count && tried < TRY_MOST; i++) {
+    for (uint32_t i = 0, count = 0; i < d.remedy_count && count < TRY_MOST; i++) {
         if (!can_try(e, &d, d.remedies[i].set)) continue;
-        if (tried++ == 0 && (!time_to_try(e) || try_flags(e, "", &now, err) != 0 || now <= 0)) break;
-        LEAT_TRY(try_one(e, d.remedies[i].set, now, err));
+        if (count++ == 0 && (!time_to_try(e) || try_flags(e, "", &now, err) != 0 || now.rate <= 0)) break;
+        LEAT_TRY(try_one(e, d.remedies[i].set, &now, err));
     }
-    if (now <= 0) return 0;
+    if (now.rate <= 0) return 0;
+    LEAT_TRY(try_again(e, &now, err));
     LEAT_TRY(leat_doctor_judge(f, &d, sizeof d, err));
-    return strchr(d.apply, ',') != NULL && can_try(e, &d, d.apply) ? try_one(e, d.apply, now, err) : 0;
+    return strchr(d.apply, ',') != NULL && can_try(e, &d, d.apply) ? try_one(e, d.apply, &now, err) : 0;
 }
 
 static int examine(exam *e, leat_error *err)

@@ -87,6 +87,7 @@ static void trials_json(leat__json *j, const leat_doctor_facts *f)
         leat__json_kstr(j, "set", f->trials[i].set);
         leat__json_kdouble(j, "samples_per_s", f->trials[i].rate);
         leat__json_kdouble(j, "gain", f->trials[i].gain);
+        leat__json_kdouble(j, "spread", f->trials[i].spread);
         leat__json_end(j);
     }
     leat__json_end(j);
@@ -111,6 +112,7 @@ void leat__facts_json(leat__json *j, const leat_doctor_facts *f)
         leat__json_kdouble(j, "sample_bytes", o->sample_bytes);
         leat__json_kdouble(j, "out_bytes", o->out_bytes);
         leat__json_kdouble(j, "whole", o->whole);
+        leat__json_kdouble(j, "spread", o->spread);
         leat__json_end(j);
     }
     leat__json_end(j);
@@ -158,13 +160,14 @@ static void take_text(const json_t *object, const char *key, char *out, size_t s
 
 static int take_option(const json_t *row, leat_doctor_option *o, leat_error *err)
 {
-    o->cpu_all = o->sample_bytes = o->out_bytes = -1;
+    o->cpu_all = o->sample_bytes = o->out_bytes = o->spread = -1;
     o->whole = 0;
     take_text(row, "action", o->action, sizeof o->action);
     take_text(row, "set", o->set, sizeof o->set);
     LEAT_TRY(take_number(json_object_get(row, "cpu_all"), "cpu_all", &o->cpu_all, err));
     LEAT_TRY(take_number(json_object_get(row, "sample_bytes"), "sample_bytes", &o->sample_bytes, err));
     LEAT_TRY(take_number(json_object_get(row, "whole"), "whole", &o->whole, err));
+    LEAT_TRY(take_number(json_object_get(row, "spread"), "spread", &o->spread, err));
     return take_number(json_object_get(row, "out_bytes"), "out_bytes", &o->out_bytes, err);
 }
 
@@ -176,10 +179,11 @@ static int take_trials(const json_t *object, leat_doctor_facts *f, leat_error *e
     for (uint32_t i = 0; i < f->trial_count; i++) {
         const json_t *row = json_array_get(rows, i);
         leat_doctor_trial *t = &f->trials[i];
-        t->rate = t->gain = -1;
+        t->rate = t->gain = t->spread = -1;
         take_text(row, "set", t->set, sizeof t->set);
         LEAT_TRY(take_number(json_object_get(row, "samples_per_s"), "samples_per_s", &t->rate, err));
         LEAT_TRY(take_number(json_object_get(row, "gain"), "gain", &t->gain, err));
+        LEAT_TRY(take_number(json_object_get(row, "spread"), "spread", &t->spread, err));
     }
     return 0;
 }
@@ -360,6 +364,12 @@ double leat__doctor_starts(const leat_doctor_facts *f)
     if (!known(f->start_ms) || !known(f->data_ms) || !known(f->batch_ms) || f->epoch_steps < 1) return -1;
     double wait = leat__doctor_wait_ms(f), step = wait + or_else(f->prepare_ms, 0) + f->batch_ms;
     return step > 0 ? LEAT_MIN(f->start_ms / f->epoch_steps, wait) / step : -1;
+}
+
+double leat__doctor_apart(double a, double b)
+{
+    double low = LEAT_MIN(a, b), high = LEAT_MAX(a, b);
+    return low > 0 ? high / low - 1 : 1;
 }
 
 uint32_t leat__doctor_distrust(leat_doctor_facts *f)

@@ -70,6 +70,8 @@ uint32_t leat__doctor_smallest(const leat__doctor_rates *r, bool with_trainer, u
 
 /* Returns the share of the step spent waiting, from clocks or else from rates; negative = unknown. */
 double leat__doctor_lost(const leat_doctor_facts *f);
+/* By how much two rates disagree: 0.1 = one is 10 % above the other. */
+double leat__doctor_apart(double a, double b);
 
 /* Returns the mean wait of a step, including the starts of epochs; data_ms must be known. */
 double leat__doctor_wait_ms(const leat_doctor_facts *f);

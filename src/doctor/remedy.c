@@ -14,8 +14,9 @@
 #include "doctor/judge.h"
 
 #define WORTH 1.02       /* gains below this are noise */
-#define TRIED_WORTH 1.05 /* the same for trials, which are short */
-#define HARM 0.9         /* gains below this mean that a tried remedy does harm */
+#define TRIED_WORTH 1.05 /* a trial is short */
+#define HARM 0.9         /* tried, and slower than without it */
+#define AGREES 0.15      /* measurements that disagree more tell no gain: it is an estimate */
 #define TEXT 24
 #define MIB 1048576.0
 #define IN_FLIGHT 256 /* requests to a server that answers late */
@@ -541,13 +542,19 @@ static void resize_reads(const leat_doctor_option *o, leat_doctor_facts *f)
     }
 }
 
+/* A gain is as sure as the measurements that it comes from. */
+static uint32_t basis_of(double spread)
+{
+    return spread > AGREES ? LEAT_BASIS_MODEL : LEAT_BASIS_MEASURED;
+}
+
 static bool take_option(const leat_doctor_option *o, world *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (known(o->sample_bytes) && known(f->sample_bytes) && o->sample_bytes > 0) resize_reads(o, f);
     if (known(o->cpu_all)) f->cpu_all = o->cpu_all;
     if (o->whole > 0) f->delivery = -1; /* already included */
-    act(r, LEAT_BASIS_MEASURED, o->set, o->action);
+    act(r, basis_of(o->spread), o->set, o->action);
     return true;
 }
 
@@ -689,7 +696,7 @@ static bool price(const leat_doctor_diagnosis *d, size_t row, double now, world 
     r->rate = or_else(d->rate, now) * r->gain;
     if (t == NULL) return r->gain >= WORTH;
     if (late) return r->gain >= WORTH && t->gain >= HARM;
-    r->basis = LEAT_BASIS_MEASURED;
+    r->basis = basis_of(t->spread);
     return r->gain >= TRIED_WORTH;
 }
 
@@ -755,8 +762,10 @@ static void judge_together(leat_doctor_diagnosis *d, const leat_doctor_remedy *b
     if (worse || gain < HARM) {
         snprintf(d->apply, sizeof d->apply, "%s", worse ? best->set : "");
         d->apply_gain = worse ? best->gain : 1;
+        d->apply_basis = best->basis;
     } else if (!shows_late(d->apply)) {
         d->apply_gain = gain;
+        d->apply_basis = basis_of(t->spread);
     }
 }
 
@@ -789,6 +798,7 @@ static void put_together(leat_doctor_diagnosis *d, const size_t rows[], double n
         size_t len = strlen(d->apply);
         snprintf(d->apply + len, sizeof d->apply - len, "%s%s", len > 0 ? "," : "", r->set);
         d->apply_gain *= gain;
+        d->apply_basis = len > 0 ? LEAT_BASIS_MODEL : r->basis; /* several: computed, unless tried together */
     }
     if (first != NULL) judge_together(d, first);
     d->apply_gain = LEAT_MIN(d->apply_gain, most_gain(d, &w));
@@ -805,6 +815,7 @@ void leat__doctor_remedies(leat_doctor_diagnosis *d)
     d->remedy_count = 0;
     d->apply[0] = '\0';
     d->apply_gain = 1;
+    d->apply_basis = LEAT_BASIS_MODEL;
     d->apply_rate = or_else(d->rate, rate);
     if (d->limit == LEAT_LIMIT_NONE) return; /* the priced part may not be the bottleneck */
     for (size_t row = 0; row < REMEDY_ROWS + d->facts.option_count; row++) {

@@ -205,16 +205,16 @@ static int next_batch(const leat__sample_load *run, leat_batch **b, leat_error *
     }
 }
 
-/* Measures the CPU time per sample. The same number of batches is prefetched before and after, so the
- * CPU time spent is that of the samples taken, on any thread. Wall time is unreliable on a busy
- * machine. */
-int leat__sample_load_cost(leat__sample_load *run, double seconds, double *cpu_s, leat_error *err)
+/* As many batches are prefetched before as after, so the CPU time spent is that of the samples
+ * taken, on any thread and at any time. Wall time is unreliable on a busy machine. */
+int leat__sample_load_cost(leat__sample_load *run, double seconds, double *cpu_s, double *clock_s,
+                           leat_error *err)
 {
     uint64_t until = leat__clock_ns() + (uint64_t)(PATIENCE * seconds * 1e9), samples = 0, batches = 0;
     double want_ns = seconds * 1e9 * run->threads;
 
     LEAT_TRY(settle(run, err));
-    uint64_t begin = leat__clock_process_ns();
+    uint64_t begin = leat__clock_process_ns(), began = leat__clock_ns();
     while (batches < LEAST_BATCHES ||
            ((double)(leat__clock_process_ns() - begin) < want_ns && leat__clock_ns() < until)) {
         leat_batch *b = NULL;
@@ -229,6 +229,7 @@ int leat__sample_load_cost(leat__sample_load *run, double seconds, double *cpu_s
         leat_batch_release(&b);
     }
     LEAT_TRY(settle(run, err));
+    *clock_s = (double)(leat__clock_ns() - began) / 1e9 / (double)LEAT_MAX(samples, 1u);
     *cpu_s = (double)(leat__clock_process_ns() - begin) / 1e9 / (double)LEAT_MAX(samples, 1u);
     return 0;
 }

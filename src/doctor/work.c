@@ -314,12 +314,12 @@ static int pipes_open(pipes *p, const leat__set *set, const leat_loader_opts *op
 /* ---- Options ---- */
 
 static void add_option(leat_doctor_facts *f, const char *action, const char *set, double cpu_all,
-                       double sample_bytes, double out_bytes)
+                       double sample_bytes, double out_bytes, double spread)
 {
     if (f->option_count == LEAT_DOCTOR_OPTIONS) return;
     leat_doctor_option *o = &f->options[f->option_count++];
     *o = (leat_doctor_option){
-        .cpu_all = cpu_all, .sample_bytes = sample_bytes, .out_bytes = out_bytes, .whole = 1};
+        .cpu_all = cpu_all, .sample_bytes = sample_bytes, .out_bytes = out_bytes, .whole = 1, .spread = spread};
     snprintf(o->action, sizeof o->action, "%s", action);
     snprintf(o->set, sizeof o->set, "%s", set);
 }
@@ -360,9 +360,10 @@ static int by_value(const void *a, const void *b)
  * comparisons agree. The second is from another pack, or made with other options or texts. A short
  * disturbance spoils one comparison; a longer one slows both variants. */
 typedef struct comparison {
-    double ratio; /* median of was / is */
-    double is;    /* CPU seconds of the second variant */
-    double ratios[PRICE_ROUNDS_MAX];
+    double ratio; /* was / is, median */
+    double is;    /* CPU seconds then */
+    double spread; /* of the middle half, or by which the clock says otherwise: waits that cost no CPU time */
+    double ratios[PRICE_ROUNDS_MAX], by_clock[PRICE_ROUNDS_MAX];
     uint32_t rounds;
 } comparison;
 
@@ -370,27 +371,30 @@ static bool settled(comparison *c)
 {
     uint32_t n = c->rounds;
     qsort(c->ratios, n, sizeof c->ratios[0], by_value);
+    qsort(c->by_clock, n, sizeof c->by_clock[0], by_value);
     c->ratio = c->ratios[n / 2];
-    double spread = c->ratios[n - 1 - n / 4] - c->ratios[n / 4];
-    return n == PRICE_ROUNDS_MAX || (n >= PRICE_ROUNDS && spread < PRICE_SPREAD * c->ratio);
+    double spread = (c->ratios[n - 1 - n / 4] - c->ratios[n / 4]) / c->ratio;
+    c->spread = LEAT_MAX(spread, leat__doctor_apart(c->ratio, c->by_clock[n / 2]));
+    return n == PRICE_ROUNDS_MAX || (n >= PRICE_ROUNDS && spread < PRICE_SPREAD);
 }
 
 static int compare(const pricing *p, const leat__sample_pack *then, const leat_loader_opts *opts,
                    const char *const *ops, comparison *c, leat_error *err)
 {
     leat__sample_load *a = NULL, *b = NULL;
-    double was, is;
+    double was, is, was_clock, is_clock;
     int rc;
 
     *c = (comparison){0};
     LEAT_GO(rc, out, leat__sample_load_open(&a, p->now, p->opts, NULL, p->threads, err));
     LEAT_GO(rc, out, leat__sample_load_open(&b, then, opts, ops, p->threads, err));
-    LEAT_GO(rc, out, leat__sample_load_cost(a, p->seconds, &was, err)); /* warm-up */
-    LEAT_GO(rc, out, leat__sample_load_cost(b, p->seconds, &is, err));
+    LEAT_GO(rc, out, leat__sample_load_cost(a, p->seconds, &was, &was_clock, err)); /* warm-up */
+    LEAT_GO(rc, out, leat__sample_load_cost(b, p->seconds, &is, &is_clock, err));
     do {
-        LEAT_GO(rc, out, leat__sample_load_cost(a, p->seconds, &was, err));
-        LEAT_GO(rc, out, leat__sample_load_cost(b, p->seconds, &is, err));
+        LEAT_GO(rc, out, leat__sample_load_cost(a, p->seconds, &was, &was_clock, err));
+        LEAT_GO(rc, out, leat__sample_load_cost(b, p->seconds, &is, &is_clock, err));
         c->is = c->rounds == 0 ? is : LEAT_MIN(c->is, is);
+        c->by_clock[c->rounds] = was_clock / is_clock;
         c->ratios[c->rounds++] = was / is;
     } while (!settled(c));
 out:
@@ -404,7 +408,7 @@ static int price(const pricing *p, const leat__sample_pack *then, const char *co
 {
     comparison c;
     LEAT_TRY(compare(p, then, p->opts, ops, &c, err));
-    add_option(p->f, action, set, p->f->cpu_all * c.ratio, sample_bytes, out_bytes);
+    add_option(p->f, action, set, p->f->cpu_all * c.ratio, sample_bytes, out_bytes, c.spread);
     return 0;
 }
 

@@ -25,7 +25,7 @@ static void facts_survive_json(void **state)
     f.decisions[1] = (leat_doctor_decision){
         .at_s = 1.5, .knob = "io_depth", .from = 32, .to = 64, .reason = "read had tasks waiting (90 %)"};
     f.trial_count = 1;
-    f.trials[0] = (leat_doctor_trial){.set = "order=quasi_random", .rate = 700, .gain = 1.38};
+    f.trials[0] = (leat_doctor_trial){.set = "order=quasi_random", .rate = 700, .gain = 1.38, .spread = 0.25};
     leat__buf_init(&out, LEAT__MEM_DOCTOR, 1 << 20);
     leat__json_init(&j, &out, 0);
     leat__json_object(&j);
@@ -42,6 +42,7 @@ static void facts_survive_json(void **state)
     assert_string_equal(back.trials[0].set, "order=quasi_random");
     assert_near(back.trials[0].rate, 700, 0);
     assert_near(back.trials[0].gain, 1.38, 0);
+    assert_near(back.trials[0].spread, 0.25, 0);
     assert_int_equal(back.decision_count, 2);
     assert_int_equal(back.decisions_made, 9);
     assert_near(back.decisions[1].at_s, 1.5, 0);

@@ -232,6 +232,37 @@ static void a_server_gets_the_remedy_of_its_limit(void **state)
     assert_non_null(remedy(&d, "quasi_random"));
 }
 
+/* Measurements that disagree by more than 15 % make a gain an estimate, of flags and of other packs. */
+static void a_gain_is_as_sure_as_its_measurements(void **state)
+{
+    leat_doctor_facts f = starved_by_reads();
+    (void)state;
+    set_trial(&f, "order=quasi_random", 1.38);
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(remedy(&d, "order=quasi_random")->basis, LEAT_BASIS_MEASURED);
+    assert_string_equal(d.apply, "order=quasi_random");
+    assert_int_equal(d.apply_basis, LEAT_BASIS_MEASURED);
+    f.trials[0].spread = 0.2;
+    d = judge(f);
+    assert_int_equal(remedy(&d, "order=quasi_random")->basis, LEAT_BASIS_MODEL);
+    assert_near(remedy(&d, "order=quasi_random")->gain, 1.38, 1e-9);
+    assert_int_equal(d.apply_basis, LEAT_BASIS_MODEL);
+
+    f = healthy();
+    starve(&f, 1000);
+    f.cpu_all = 1000;
+    f.cpu_one = 260;
+    f.decode_ready = 0.9;
+    f.option_count = 1;
+    f.options[0] = (leat_doctor_option){
+        .action = "store pixels", .cpu_all = 2000, .sample_bytes = -1, .out_bytes = -1, .whole = 1, .spread = 0.1};
+    d = judge(f);
+    assert_int_equal(remedy(&d, "store pixels")->basis, LEAT_BASIS_MEASURED);
+    f.options[0].spread = 0.16;
+    d = judge(f);
+    assert_int_equal(remedy(&d, "store pixels")->basis, LEAT_BASIS_MODEL);
+}
+
 /* 2 reads in flight get 1.7 MB/s, 16 get 13.6 and 64 get 40: 64 are worth 23.5 times 2, not twice. */
 static void a_fixed_depth_is_priced_by_the_server(void **state)
 {
@@ -623,6 +654,7 @@ int main(void)
         cmocka_unit_test(a_memory_limit_is_to_be_raised_for_the_page_cache),
         cmocka_unit_test(a_remote_pack_is_kept_on_disk),
         cmocka_unit_test(a_fixed_depth_is_priced_by_the_server),
+        cmocka_unit_test(a_gain_is_as_sure_as_its_measurements),
         cmocka_unit_test(a_server_gets_the_remedy_of_its_limit),
         cmocka_unit_test(another_loader_is_to_be_stopped),
         cmocka_unit_test(more_reads_in_flight_help_against_latency),

@@ -51,17 +51,18 @@ static double cost(const leat__set *set, const char *ops)
     leat__sample_pack *m;
     leat__sample_load *run;
     leat_loader_opts o;
-    double cpu_s = -1;
+    double cpu_s = -1, clock_s = -1;
     leat_loader_opts_init(&o);
     o.batch_size = 8;
     o.ops = "RandomResizedCrop(64)";
     assert_ok(leat__sample_pack_open(&m, set, 64e6, NULL));
     assert_int_equal(files_left(), 1);
     assert_ok(leat__sample_load_open(&run, m, &o, ops != NULL ? &ops : NULL, 2, NULL));
-    for (int i = 0; i < 2; i++) assert_ok(leat__sample_load_cost(run, 0.1, &cpu_s, NULL));
+    for (int i = 0; i < 2; i++) assert_ok(leat__sample_load_cost(run, 0.1, &cpu_s, &clock_s, NULL));
     leat__sample_load_close(&run);
     leat__sample_pack_close(&m);
     assert_int_equal(files_left(), 0);
+    assert_true(clock_s > 0);
     return cpu_s;
 }
 
