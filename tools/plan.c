@@ -417,6 +417,7 @@ static int try_loader(cli *c, leat_plan_facts *f, bool cold, leat_plan_calibrati
                     .cold = cold,
                     .link = f->measured.io_bytes_per_s.mid <= 0 && !cli_given(c, "storage"),
                     .longer = cli_flag(c, "calibrate"),
+                    .storage = f->loader == LEAT_PLAN_PROCESS,
                     .sizes = !own,
                     .facts = *f};
     leat__http_read(&before);
@@ -701,6 +702,9 @@ static int check_kinds(cli *c, uint32_t gpus)
     if (cli_given(c, "measure") && !cli_given(c, "dataset") && !cli_given(c, "ops"))
         return cli_usage(c, "--%smeasure has an effect only with --dataset or --ops",
                          tables_only(c) ? "no-" : "");
+    if (cli_given(c, "measure") && !tables_only(c) && (cli_given(c, "cpu-us") || cli_given(c, "images")))
+        return cli_usage(c, "--measure has no effect with --%s: nothing would be measured",
+                         cli_given(c, "cpu-us") ? "cpu-us" : "images");
     bool limits = cli_given(c, "text") || cli_given(c, "documents");
     if (limits && cli_given(c, "memory") && (cli_given(c, "ram") || cli_given(c, "limit")))
         return cli_usage(c, "--memory and --%s are both the limit: give one",

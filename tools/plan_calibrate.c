@@ -67,6 +67,8 @@
 #define QUICK_COLD_SPREAD 0.30
 #define MANY_READS 16u /* concurrent reads, as a loader uses on slow storage */
 #define QUICK_READ_NS (LEAT_NS_PER_S / 10)
+#define STORAGE_TURNS 3
+#define STORAGE_NS (LEAT_NS_PER_S / 3)
 #define QUICK_BATCH_BYTES 48e6
 #define QUICK_BATCH 16u /* samples, to find out how many a slice has */
 #define OPS_NS (LEAT_NS_PER_S / 20)
@@ -544,6 +546,29 @@ static int measure_quick_cold(const char *path, const leat_loader_opts *opts, ui
     return 0;
 }
 
+int plan_measure_storage(const char *path, leat_plan_calibration *k, leat_error *err)
+{
+    leat_plan_range all = {0};
+    leat_pack_info info;
+    uint64_t first = 0;
+
+    LEAT_TRY(info_of(path, &info, err));
+    for (int i = 0; i < STORAGE_TURNS; i++) {
+        double rate = 0;
+        uint64_t end = UINT64_MAX;
+        LEAT_TRY(plan_trial_check(err));
+        LEAT_TRY(read_for(path, true, first, &end, STORAGE_NS, &rate, err));
+        all.low = i == 0 ? rate : LEAT_MIN(all.low, rate);
+        all.high = LEAT_MAX(all.high, rate);
+        all.mid += rate / STORAGE_TURNS;
+        first = end < info.pages ? end : 0;
+    }
+    if (all.low <= 0) return 0;
+    k->io_bytes_per_s = widened(all, CALM_SPREAD);
+    k->calibrated |= 1u << LEAT_PLAN_IO;
+    return 0;
+}
+
 int plan_measure(const char *path, const leat_loader_opts *base, uint32_t threads, bool cold,
                  leat_plan_calibration *k, leat_error *err)
 {
@@ -570,7 +595,6 @@ int plan_measure(const char *path, const leat_loader_opts *base, uint32_t thread
 int plan_measure_bucket(const char *path, const leat_loader_opts *base, uint32_t threads, bool link,
                         bool longer, leat_plan_calibration *k, double *latency_s, leat_error *err)
 {
-    leat_loader_opts opts = *base;
     leat_pack_info info;
     leat_machine m;
     double all = 0, half = 0; /* rates of the link */
@@ -584,7 +608,9 @@ int plan_measure_bucket(const char *path, const leat_loader_opts *base, uint32_t
         k->calibrated |= 1u << LEAT_PLAN_IO;
         plan_trial_link(k->io_bytes_per_s, *latency_s);
     }
-    opts.memory = 0; /* the loader's default: the few pages must stay in it */
+    if (base == NULL) return 0;
+    leat_loader_opts opts = *base;
+    opts.memory = 0; /* as the loader itself chooses: the few pages have to stay in it */
     opts.batch_size = LEAT_MIN(opts.batch_size, BUCKET_BATCH);
     LEAT_TRY(measure_warm(path, &opts, longer ? &bucket_calm : &bucket, threads, &info, k, err));
     double spread = longer ? CALM_SPREAD : QUICK_SPREAD;

@@ -48,6 +48,14 @@ static void known(leat__json *j, const char *key, double value)
     else leat__json_null(j);
 }
 
+/* 0 = no, 1 = yes, 2 = no limit is known. */
+static void json_fits(leat__json *j, const char *key, uint32_t fits)
+{
+    leat__json_key(j, key);
+    if (fits > 1) leat__json_null(j);
+    else leat__json_bool(j, fits != 0);
+}
+
 static void known_u64(leat__json *j, const char *key, uint64_t value)
 {
     leat__json_key(j, key);
@@ -103,16 +111,18 @@ int plan_solve(cli *c, const leat_plan_facts *facts, int field)
         return err.code == LEAT_EINVAL ? cli_usage(c, "%s", err.message) : cli_fail(c, &err);
     if (value == 0 && no_solution(facts, field, reason, &err) != 0) return cli_fail(c, &err);
     if (field == LEAT_PLAN_SOLVE_BATCH && (value == facts->samples || value == LEAT_PLAN_BATCH_MOST) &&
-        value > 0)
-        cli_warn(c, "memory does not limit the batch: %s",
+        value > 0) {
+        snprintf(reason, sizeof reason, "memory does not limit the batch: %s",
                  value == facts->samples ? "this is the whole dataset" : "no larger one is planned");
+        cli_warn(c, "%s", reason);
+    }
     if (c->json) {
         leat__buf out;
         leat__json j;
         begin_json(&j, &out);
         leat__json_kstr(&j, "field", solved[field]);
         known_u64(&j, "value", value);
-        leat__json_kstr(&j, "reason", value == 0 ? reason : NULL);
+        leat__json_kstr(&j, "reason", reason[0] != '\0' ? reason : NULL);
         int rc = finish_json(c, &j, CLI_OK);
         if (rc != CLI_OK) return rc;
     } else if (value > 0 && field == LEAT_PLAN_SOLVE_RAM) {
@@ -214,8 +224,10 @@ int plan_stage(cli *c, const leat_plan_facts *facts, const char *name, uint64_t 
 {
     leat_plan_stage s;
     leat_error err = {0};
-    char a[TEXT], b[TEXT];
+    char a[TEXT], b[TEXT], fix[FIX];
     if (leat_plan_stage_make(name, amount, facts, &s, &err) != 0) return cli_usage(c, "%s", err.message);
+    snprintf(fix, sizeof fix, "GPUs with %s (--vram %lluM)", gigabytes(s.vram_bytes, a),
+             (unsigned long long)leat__ceil_div(s.vram_bytes, UINT64_C(1) << 20));
     if (c->json) {
         leat__buf out;
         leat__json j;
@@ -225,6 +237,7 @@ int plan_stage(cli *c, const leat_plan_facts *facts, const char *name, uint64_t 
         leat__json_ku64(&j, "batch", s.batch);
         leat__json_ku64(&j, "gpus", s.gpus);
         leat__json_ku64(&j, "vram_needed_bytes", s.vram_bytes);
+        leat__json_kstr(&j, "fix", s.fits ? NULL : fix);
         leat__json_kdouble(&j, "per_s", s.per_s);
         known(&j, "seconds", s.seconds);
         leat__json_key(&j, "fits");
@@ -243,7 +256,8 @@ int plan_stage(cli *c, const leat_plan_facts *facts, const char *name, uint64_t 
         cli_row(c, "time", "about %s for %s %s", leat__format_seconds(s.seconds, a, TEXT),
                 leat__format_count((double)amount, b, TEXT), s.unit);
     cli_row(c, "source", "%s", s.source);
-    return s.fits ? CLI_OK : cli_failf(c, CLI_FIT, "%s does not fit this GPU's memory", s.name);
+    return s.fits ? CLI_OK : cli_failf(c, CLI_FIT, "%s does not fit this GPU's memory. Smallest change: %s",
+                                               s.name, fix);
 }
 
 /* ---- --documents ---- */
@@ -272,10 +286,10 @@ int plan_minhash(cli *c, const leat_plan_minhash_facts *facts, const char *optio
         leat__buf out;
         leat__json j;
         begin_json(&j, &out);
-        leat__json_kbool(&j, "fits", p.fits != 0);
+        json_fits(&j, "fits", p.fits);
         leat__json_ku64(&j, "guide_bytes", p.guide_bytes);
         leat__json_ku64(&j, "guide_all_bytes", p.guide_all_bytes);
-        leat__json_kbool(&j, "guide_fits", p.guide_fits != 0);
+        json_fits(&j, "guide_fits", p.guide_fits);
         leat__json_ku64(&j, "bands_per_iteration", p.bands_per_iteration);
         leat__json_ku64(&j, "passes", p.passes);
         known_u64(&j, "guide_bands_low", p.guide_bands_low);
@@ -318,7 +332,7 @@ static void stage_json(leat__json *j, const char *name, const leat_plan_text_sta
     leat__json_ku64(j, "output_bytes", s->output_bytes);
     leat__json_ku64(j, "passes", s->passes);
     leat__json_ku64(j, "nodes", s->nodes);
-    leat__json_kbool(j, "fits", s->fits != 0);
+    json_fits(j, "fits", s->fits);
     leat__json_end(j);
 }
 
@@ -385,7 +399,7 @@ int plan_text(cli *c, const leat_plan_text_facts *facts, const char *option)
         leat__buf out;
         leat__json j;
         begin_json(&j, &out);
-        leat__json_kbool(&j, "fits", fits);
+        json_fits(&j, "fits", fits ? LEAT_MAX(p.filter.fits, p.dedup.fits) : 0);
         leat__json_ku64(&j, "documents", p.documents);
         stage_json(&j, "filter", &p.filter);
         stage_json(&j, "dedup", &p.dedup);

@@ -42,8 +42,11 @@ int plan_measure_copy(cli *c, leat_plan_calibration *k, leat_error *err) LEAT_MU
 int plan_measure(const char *path, const leat_loader_opts *opts, uint32_t threads, bool cold,
                  leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;
 
-/* Measures a pack in a bucket with few requests: the rate of the link and the latency of a request
- * (unless `link` is false), then the loader from memory. */
+/* Only storage, for about a second. */
+int plan_measure_storage(const char *path, leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;
+
+/* Of a pack in a bucket, by few requests: the rate of the link and the latency of a request (unless
+ * `link` is false), then the loader from memory (unless `opts` is NULL). */
 int plan_measure_bucket(const char *path, const leat_loader_opts *opts, uint32_t threads, bool link,
                         bool longer, leat_plan_calibration *k, double *latency_s,
                         leat_error *err) LEAT_MUST_CHECK;
@@ -53,11 +56,12 @@ typedef struct plan_trial {
     const char *path;
     leat_loader_opts opts;
     uint32_t threads;
-    bool cold, link, longer; /* see the functions above */
-    bool sizes;              /* also call plan_sizes */
-    leat_plan_facts facts;   /* out: process_bytes and the shares */
-    leat_plan_calibration k; /* out */
-    double latency_s;        /* out; 0 = not measured */
+    bool cold, link, longer; /* as above */
+    bool storage;            /* only storage: the loader that is planned is another */
+    bool sizes;              /* also what plan_sizes measures */
+    leat_plan_facts facts;   /* its process_bytes and shares are filled */
+    leat_plan_calibration k; /* filled */
+    double latency_s;        /* filled; 0 = not measured */
 } plan_trial;
 
 /* Runs the measurement in a thread. On slow storage it uses the table and the bytes that arrived,

@@ -88,8 +88,9 @@ static uint64_t local_bytes(void)
 static int measure_rates(plan_trial *t, leat_error *err)
 {
     if (leat__path_remote(t->path))
-        return plan_measure_bucket(t->path, &t->opts, t->threads, t->link, t->longer, &t->k, &t->latency_s,
-                                   err);
+        return plan_measure_bucket(t->path, t->storage ? NULL : &t->opts, t->threads, t->link, t->longer,
+                                   &t->k, &t->latency_s, err);
+    if (t->storage) return plan_measure_storage(t->path, &t->k, err);
     if (t->longer) return plan_calibrate(t->path, &t->opts, t->threads, &t->k, err);
     return plan_measure(t->path, &t->opts, t->threads, t->cold, &t->k, err);
 }

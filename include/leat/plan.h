@@ -425,9 +425,9 @@ typedef struct leat_plan_text_stage {
     uint64_t work_bytes;              /* temporary files on a machine's disk, without the output */
     uint64_t output_bytes;            /* output of all machines */
     uint32_t limit;                   /* leat_plan_resource: LEAT_PLAN_IO or LEAT_PLAN_CPU */
-    uint32_t passes;                  /* passes over the text */
-    uint32_t nodes;                   /* machines that share the work */
-    uint32_t fits;                    /* 1 = the memory and the number of documents are within limits */
+    uint32_t passes;                  /* over the text */
+    uint32_t nodes;                   /* that share the work */
+    uint32_t fits;                    /* memory and number of documents: 0, 1, 2 = no limit known */
 } leat_plan_text_stage;
 
 typedef struct leat_plan_text {
@@ -455,10 +455,10 @@ typedef struct leat_plan_minhash {
     uint32_t bands_per_iteration, passes;
     uint32_t guide_bands_low, guide_bands_high; /* by dataset size, 0 = not asked */
     uint64_t ram_bytes;                         /* leat: least memory */
-    uint64_t work_bytes;                        /* leat: peak size of temporary files */
-    uint32_t leat_passes; /* leat: passes over the text, including the one that writes */
-    uint32_t fits;        /* 1 = leat's memory fits the limit */
-    uint32_t guide_fits;  /* 1 = by the guide's formula, one band at a time fits */
+    uint64_t work_bytes;                        /* leat: files on disk when they are largest */
+    uint32_t leat_passes;                       /* leat: over the text, with the one that writes */
+    uint32_t fits;                              /* leat's way fits the limit: 0, 1, 2 = none known */
+    uint32_t guide_fits; /* even one band at a time fits by the guide's formula: 0, 1, 2 */
 } leat_plan_minhash;
 
 LEAT_API int leat_plan_minhash_make(const leat_plan_minhash_facts *facts, leat_plan_minhash *plan,

@@ -22,7 +22,8 @@ def roles_text(follow: Any, roles: Mapping[str, Role], owner: str, path: str, fi
         follow = _check.text("follow", follow)
     for name in roles:
         if name not in fields:
-            near = difflib.get_close_matches(name, [*arguments, *fields], 1)
+            known = [*arguments, *fields]
+            near = [k for k in known if k.startswith(f"{name}_")] or difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"{owner} has no argument {name!r}, and {path} no such field{hint}")
     parts = [follow] if isinstance(follow, str) else []

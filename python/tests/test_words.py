@@ -36,6 +36,8 @@ def test_other_words_are_explained_in_one_line(plain: str, word: str, hint: str)
 def test_hints_for_misspelt_names(plain: str) -> None:
     with pytest.raises(TypeError, match="'btach_size'.*did you mean 'batch_size'"):
         leat.Loader(plain, btach_size=3)
+    with pytest.raises(TypeError, match="'batch'.*did you mean 'batch_size'"):  # it suggested 'path'
+        leat.Loader(plain, batch=32)
     with pytest.raises(TypeError, match="RandomResizedCrop has no parameter 'scael'; did you mean 'scale'"):
         leat.ops.RandomResizedCrop(32, scael=(0.5, 1))
     with pytest.raises(TypeError, match="RandomResizedCrop: missing a required argument: 'size'"):

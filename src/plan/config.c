@@ -14,6 +14,8 @@
 #include "base/num.h"
 #include "base/str.h"
 
+#define BYTES_MOST 0x1p58
+
 /* "Conservative / Balanced / Aggressive" of the single-GPU guide on its 16 cores: batch 192,
  * 256, 320; workers 8, 12, 16 = a share of the cores; prefetch 2, 3, 4. */
 static const struct preset {
@@ -149,11 +151,20 @@ static int check_products(const leat_plan_facts *f, leat_error *err)
     double workers = (double)f->workers * LEAT_MAX(f->gpus, 1u) * f->nodes;
     double batch = (double)f->batch * 3 * f->image * f->image * f->element_bytes;
     double raw = (double)f->width * f->height * 3;
-    double largest = workers * (f->prefetch + 4.0) * batch;
-    largest = LEAT_MAX(largest, workers * (raw + 32.0 * (double)f->sample_bytes));
-    largest = LEAT_MAX(largest, (double)f->samples * LEAT_MAX(raw, (double)f->sample_bytes));
-    if (largest < 0x1p58) return 0;
-    return leat__fail(err, LEAT_EOVERFLOW, "facts out of range: they give more than 2^58 bytes");
+    double decoded = workers * (raw + 32.0 * (double)f->sample_bytes);
+    if (workers * (f->prefetch + 4.0) * batch >= BYTES_MOST)
+        return leat__fail(err, LEAT_EOVERFLOW,
+                          "`batch`, `image`, `prefetch`, `workers` and `nodes` are out of range: batches of "
+                          "more than 2^58 bytes");
+    if (decoded >= BYTES_MOST)
+        return leat__fail(err, LEAT_EOVERFLOW,
+                          "`width`, `height`, `sample_bytes`, `workers` and `nodes` are out of range: images "
+                          "of more than 2^58 bytes at once");
+    if ((double)f->samples * LEAT_MAX(raw, (double)f->sample_bytes) >= BYTES_MOST)
+        return leat__fail(err, LEAT_EOVERFLOW,
+                          "`samples`, `sample_bytes`, `width` and `height` are out of range: a dataset of "
+                          "more than 2^58 bytes");
+    return 0;
 }
 
 static int unknown_gpu(const char *name, leat_error *err)

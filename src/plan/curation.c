@@ -56,7 +56,7 @@ int leat_plan_minhash_make(const leat_plan_minhash_facts *facts, leat_plan_minha
 
     guide_bands(&f, plan);
     plan->guide_all_bytes = guide_bytes(&f, f.bands);
-    plan->guide_fits = f.memory_bytes == 0 || guide_bytes(&f, 1) <= f.memory_bytes;
+    plan->guide_fits = f.memory_bytes == 0 ? 2 : guide_bytes(&f, 1) <= f.memory_bytes;
     uint32_t bands = f.bands_per_iteration;
     if (bands == 0)
         for (bands = f.bands; bands > 1 && f.memory_bytes > 0; bands--)
@@ -69,6 +69,7 @@ int leat_plan_minhash_make(const leat_plan_minhash_facts *facts, leat_plan_minha
     plan->ram_bytes = leat.ram_bytes;
     plan->work_bytes = leat.work_bytes;
     plan->leat_passes = 1 + (uint32_t)leat__ceil_div(leat.bands, leat.bands_at_once);
-    plan->fits = f.documents <= DOCUMENTS_MAX && (f.memory_bytes == 0 || plan->ram_bytes <= f.memory_bytes);
+    plan->fits = f.memory_bytes == 0 ? 2 : plan->ram_bytes <= f.memory_bytes;
+    if (f.documents > DOCUMENTS_MAX) plan->fits = 0;
     return 0;
 }

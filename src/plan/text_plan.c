@@ -52,7 +52,7 @@ static void finish(const leat_plan_text_facts *f, leat_plan_text_stage *s)
     s->limit = s->disk_seconds > s->cpu_seconds ? LEAT_PLAN_IO : LEAT_PLAN_CPU;
     if (s->serial_seconds > both) s->limit = LEAT_PLAN_CPU;
     s->seconds = both + s->serial_seconds;
-    s->fits = f->memory_bytes == 0 || s->ram_bytes <= f->memory_bytes;
+    s->fits = f->memory_bytes == 0 ? 2 : s->ram_bytes <= f->memory_bytes;
 }
 
 /* Plans a filter run. Files are independent, so machines share them. */

@@ -232,6 +232,25 @@ $ leat plan --samples 7 --gpus 0 --ram 500G --cpus 16 --image 32 --dtype u8 --so
 7
 ! leat plan: warning: memory does not limit the batch: this is the whole dataset
 
+$ leat plan --samples 7 --gpus 0 --ram 500G --cpus 16 --image 32 --dtype u8 --solve batch --json | jget reason
+memory does not limit the batch: this is the whole dataset
+! leat plan: warning: memory does not limit the batch: this is the whole dataset
+
+# a stage that does not fit names the smallest change; numbers that are too large together name their options
+$ leat plan --stage CaptionGeneration --samples 1000 --gpu T4 --json | jget fix
+GPUs with 24 GB (--vram 22889M)
+
+$ leat plan --stage CaptionGeneration --samples 1000 --gpu T4 > /dev/null
+! leat plan: CaptionGeneration does not fit this GPU's memory. Smallest change: GPUs with 24 GB (--vram 22889M)
+= 3
+
+$ leat plan --stage CaptionGeneration --samples 1000 --vram 22889M --json | jget fits
+true
+
+$ leat plan --samples 100000000000000 --sample-bytes 900G
+! leat plan: --samples, --sample-bytes, --width and --height are out of range: a dataset of more than 2^58 bytes (see leat plan --help)
+= 2
+
 # the least memory of a machine, beside a limit of the job: as it is given then
 $ job="--samples 100000 --gpus 0 --cpus 4 --dtype f32 --batch 256"
 > ram=$(leat plan $job --solve ram | cut -d ' ' -f 1); echo $ram
@@ -372,7 +391,7 @@ $ for o in "--params 9" "--gmacs 3" "--unfused-attention" "--mix-raw 0.3" "--fps
 ! leat plan: --dataset-bytes has an effect only with --documents or --recommend (see leat plan --help)
 
 # a flag that is turned off is named as it was typed; --solve finds a value that is not given
-$ for o in "--samples 9 --no-measure" "--samples 9 --measure" "--text 1G --no-measure" "--samples 9 --workers 2 --no-measure" "--samples 9 --gpus 0 --no-compile" "--samples 9 --ram 8G --gpus 0 --batch 7 --solve batch" "--model resnet50 --gpu T4 --cpus 8 --solve cpus"; do
+$ for o in "--samples 9 --no-measure" "--samples 9 --measure" "--text 1G --no-measure" "--samples 9 --workers 2 --no-measure" "--samples 9 --gpus 0 --no-compile" "--samples 9 --ram 8G --gpus 0 --batch 7 --solve batch" "--model resnet50 --gpu T4 --cpus 8 --solve cpus" "--dataset p.leat --measure --cpu-us 5"; do
 >   leat plan $o || true; done
 ! leat plan: --no-measure has an effect only with --dataset or --ops (see leat plan --help)
 ! leat plan: --measure has an effect only with --dataset or --ops (see leat plan --help)
@@ -381,6 +400,7 @@ $ for o in "--samples 9 --no-measure" "--samples 9 --measure" "--text 1G --no-me
 ! leat plan: --no-compile has no effect with --gpus 0 (see leat plan --help)
 ! leat plan: --batch has no effect with --solve batch, which finds it (see leat plan --help)
 ! leat plan: --cpus has no effect with --solve cpus, which finds it (see leat plan --help)
+! leat plan: --measure has no effect with --cpu-us: nothing would be measured (see leat plan --help)
 
 $ leat plan --samples 1000 --gpus 0 --ram 8G --cpus 8 --workers 4 --loader leat --json | jget config.workers
 4

@@ -85,6 +85,9 @@ static void leat_fits_by_documents(void **state)
     assert_int_equal(minhash(f).fits, 1);
     f.memory_bytes = 12800000000;
     assert_int_equal(minhash(f).fits, 0);
+    f.memory_bytes = 0; /* no limit is known */
+    assert_int_equal(minhash(f).fits, 2);
+    assert_int_equal(minhash(f).guide_fits, 2);
     f = (leat_plan_minhash_facts){.documents = 5 * PLAN_GB}; /* past 32-bit numbers */
     assert_int_equal(minhash(f).fits, 0);
     assert_int_equal(minhash((leat_plan_minhash_facts){.documents = 1}).ram_bytes, 48 << 20);
