@@ -39,6 +39,7 @@ _TICK = os.sysconf("SC_CLK_TCK")
 # A stall is a step that waits this long, and so many times as long as nine of ten others take. Of fewer steps than that
 # no step stands out, and more than one in a hundred are what the loader usually does.
 _STALL_S, _STALL_TIMES, _STALL_STEPS, _STALL_ONE_IN = 0.25, 20.0, 10, 100
+_SHORTEST = 3.0  # times what reading the clocks takes: a shorter wait cannot be told from none
 
 
 # ---- the machine, from /proc ---------------------------------------------------------------------
@@ -105,6 +106,16 @@ def _work_s() -> float:
     """CPU time of this thread, and the time it waited for a CPU."""
     part = _read("/proc/thread-self/schedstat").split()
     return time.thread_time() + (int(part[1]) / 1e9 if len(part) > 1 else 0.0)
+
+
+def _clocks_s() -> float:
+    """How long it takes to read the clocks around a wait."""
+    times = []
+    for _ in range(9):
+        begin = time.perf_counter()
+        _work_s(), _work_s()
+        times.append(time.perf_counter() - begin)
+    return _percentile(times, 0.5)
 
 
 def _read_bytes(pids: list[int]) -> float | None:
@@ -243,6 +254,7 @@ class _Loop:
     def run(self, steps: int, seconds: float, keep: int) -> None:
         stream, until = iter(self.iterable), time.monotonic() + seconds
         restarts, epochs, seen, before, started = 0, 0, self.seen, _look(), time.perf_counter()
+        clocks_s = _clocks_s()
         while len(seen.data_s) < steps and (self.first or time.monotonic() < until):
             self.sampler.waiting = True
             looks = list(self.sampler.looks[True])
@@ -257,6 +269,8 @@ class _Loop:
                 continue
             work = _work_s() - work  # before the clock: a wait for a CPU between the two must not exceed the whole
             waited = time.perf_counter() - begin
+            if waited <= _SHORTEST * clocks_s:
+                waited = work = 0.0
             self.sampler.waiting = False
             trained = self._train(batch)
             if len(self.kept) < keep:
@@ -404,7 +418,10 @@ def _own_thread_facts(seen: _Recording, facts: dict[str, float | None], collate_
     """A loader without workers: preparing is the time inside next() in which this thread ran, waited
     for a CPU or waited in collate_fn; fetching is the rest of it."""
     waited = sum(seen.data_s)
-    if seen.processes > 0 or waited <= 0:
+    if seen.processes > 0:
+        return
+    if waited <= 0:  # batches that are there already
+        facts.update(threads=1.0, decode_ready=0.0, decode_share=0.0, read_share=0.0)
         return
     share = min(1.0, seen.next_work_s / waited)
     share += (1 - share) * collate_wait
@@ -602,6 +619,8 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
         raise ArgumentError("iterable: gave no batches" if loop.first else
                             "iterable: gave one batch, and the first one is not measured: two are needed")
     seen.processes, seen.machine = len(sampler.workers), _machine()
+    if isinstance(iterable, (list, tuple)):  # batches that are there already: any wait is another process's doing
+        seen.data_s = [0.0] * len(seen.data_s)
     seen = _without_stalls(seen)
     facts = _facts(seen) if own is None else _own_meters(own, before, _facts(seen))
     closer = _look_closer(iterable, facts, seconds)

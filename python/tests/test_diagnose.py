@@ -453,6 +453,13 @@ def test_a_live_loop_measures_what_was_slept_and_computed():
     assert 0 <= d.facts["others"] and 0 <= d.facts["run_delay"] <= 1
 
 
+def test_a_list_of_batches_is_no_loader_to_improve():
+    """Reading the clocks was taken for the loader: it "waited" 99 % of the steps, and two workers promised 2x."""
+    d = leat.diagnose([np.zeros((32, 3))] * 200, lambda batch: None)
+    assert (d.limit, d.grade, d.complete) == ("trainer", "fine", True), d
+    assert all(r["basis"] == "guide" for r in d.remedies) and d.apply["set"] == ""
+
+
 def test_a_live_dataloader_with_workers():
     torch = pytest.importorskip("torch")
 
