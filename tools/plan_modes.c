@@ -256,8 +256,9 @@ int plan_stage(cli *c, const leat_plan_facts *facts, const char *name, uint64_t 
         cli_row(c, "time", "about %s for %s %s", leat__format_seconds(s.seconds, a, TEXT),
                 leat__format_count((double)amount, b, TEXT), s.unit);
     cli_row(c, "source", "%s", s.source);
-    return s.fits ? CLI_OK : cli_failf(c, CLI_FIT, "%s does not fit this GPU's memory. Smallest change: %s",
-                                               s.name, fix);
+    return s.fits
+               ? CLI_OK
+               : cli_failf(c, CLI_FIT, "%s does not fit this GPU's memory. Smallest change: %s", s.name, fix);
 }
 
 /* ---- --documents ---- */

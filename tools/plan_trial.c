@@ -177,12 +177,13 @@ static void use_reads(plan_trial *m, uint64_t before, uint64_t ns)
     m->k.io_bytes_per_s = (leat_plan_range){rate / (1 + PART_SPREAD), rate, rate * (1 + PART_SPREAD)};
 }
 
-/* The server answered until the pack was open, or a little longer: that is no rate of the pack. Locked. */
+/* The server answered until the pack was open, or a little longer: that tells no rate. Locked. */
 static void use_nothing(cli *c, plan_trial *m, uint64_t silent_ns)
 {
     m->k.failed = 1u << LEAT_PLAN_IO;
-    cli_warn(c, "the server sent nothing in the last %.0f seconds: its rate is not measured, and the plan is "
-                "incomplete (--gbps or --io-mbs gives the rate)",
+    cli_warn(c,
+             "the server sent nothing in the last %.0f seconds: its rate is not measured, and the plan is "
+             "incomplete (--gbps or --io-mbs gives the rate)",
              (double)silent_ns / 1e9);
 }
 

@@ -82,7 +82,7 @@ typedef struct leat_plan_calibration {
     double cold_cpu_us;  /* CPU time of one sample that has to be read; 0 = not known */
     uint32_t cpus;       /* CPUs of the machine that was measured */
     uint32_t quick;      /* 1 = a short measurement: wider intervals */
-    uint32_t failed;     /* bit (1 << leat_plan_resource): it could not be measured, and no table replaces it */
+    uint32_t failed;     /* bit (1 << leat_plan_resource): not measured, and no table replaces it */
 } leat_plan_calibration;
 
 /* The facts of a plan. Call leat_plan_facts_init, then set the fields you know. */

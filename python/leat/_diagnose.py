@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 _JSON, _PAGE = 2, 0
 _NOTHING = "INCOMPLETE: nothing was measured yet: take batches from the loader first"
 _TICK = os.sysconf("SC_CLK_TCK")
-# A stall is a step that waits this long, and so many times as long as nine of ten others take. Of fewer steps than that
-# no step stands out, and more than one in a hundred are what the loader usually does.
+# A stall is a step that waits this long, and 20 times as long as nine of ten others take. Of ten steps or fewer none
+# stands out, and more than one in a hundred are what the loader usually does.
 _STALL_S, _STALL_TIMES, _STALL_STEPS, _STALL_ONE_IN = 0.25, 20.0, 10, 100
 _SHORTEST = 3.0  # times what reading the clocks takes: a shorter wait cannot be told from none
 
@@ -359,7 +359,7 @@ def _persistent(iterable: Any) -> list[int]:
 
 def _without_stalls(seen: _Recording) -> _Recording:
     """The same without single steps that waited far longer than all others: one of them must not decide. The first
-    step of an epoch is no such step: others of its kind follow."""
+    step of an epoch does not count: others of its kind follow."""
     n = len(seen.data_s)
     if n <= _STALL_STEPS or len(seen.waits) != n:
         return seen

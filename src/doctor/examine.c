@@ -587,7 +587,8 @@ static int try_again(exam *e, tried *now, leat_error *err)
     leat_doctor_facts *f = e->f;
     tried after;
 
-    if (f->trial_count == 0 || leat__time_left(&e->limit) < LEAT_MAX(e->seconds * e->try_part, TRY_LEAST)) return 0;
+    if (f->trial_count == 0 || leat__time_left(&e->limit) < LEAT_MAX(e->seconds * e->try_part, TRY_LEAST))
+        return 0;
     LEAT_TRY(try_flags(e, "", &after, err));
     if (after.rate <= 0) return 0;
     now->spread = LEAT_MAX(now->spread, LEAT_MAX(after.spread, leat__doctor_apart(now->rate, after.rate)));

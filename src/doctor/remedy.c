@@ -165,12 +165,13 @@ static bool disk_cache(const leat_doctor_diagnosis *d, world *w, leat_doctor_rem
     return true;
 }
 
-/* Rate of requests with so many in flight, in any unit: a power law between those that were measured, with 2,
- * 16 and 64. More than were measured bring nothing more. */
+/* Rate of requests with `depth` of them in flight, in any unit: a power law between those that were measured,
+ * with 2, 16 and 64. More than were measured bring nothing more. */
 static double request_rate(const leat_doctor_facts *f, double depth)
 {
     bool large = known(f->remote_few_mbs) && known(f->remote_many_mbs);
-    double few = large ? f->remote_few_mbs : f->remote_few, many = large ? f->remote_many_mbs : f->remote_many;
+    double few = large ? f->remote_few_mbs : f->remote_few,
+           many = large ? f->remote_many_mbs : f->remote_many;
     if (!(few > 0) || !(many > 0)) return -1;
     if (depth <= 16) return few * pow(many / few, log2(depth / 2) / 3);
     return many * pow(LEAT_MAX(f->remote_most_mbs / many, 1.0), LEAT_MIN(log2(depth / 16) / 2, 1.0));

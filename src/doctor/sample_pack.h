@@ -26,8 +26,8 @@ int leat__sample_load_open(leat__sample_load **run, const leat__sample_pack *m, 
                            const char *const *ops, uint32_t threads, leat_error *err) LEAT_MUST_CHECK;
 void leat__sample_load_close(leat__sample_load **run);
 
-/* CPU seconds per sample, and seconds by the clock, over about `seconds` of loading. Nothing else may run in this process
- * meanwhile; other open runs are paused. The first call also pays for first-touch memory. */
+/* CPU seconds per sample, and seconds by the clock, over about `seconds` of loading. Nothing else may run in
+ * this process meanwhile; other open runs are paused. The first call also pays for first-touch memory. */
 int leat__sample_load_cost(leat__sample_load *run, double seconds, double *cpu_s, double *clock_s,
                            leat_error *err) LEAT_MUST_CHECK;
 

@@ -318,8 +318,11 @@ static void add_option(leat_doctor_facts *f, const char *action, const char *set
 {
     if (f->option_count == LEAT_DOCTOR_OPTIONS) return;
     leat_doctor_option *o = &f->options[f->option_count++];
-    *o = (leat_doctor_option){
-        .cpu_all = cpu_all, .sample_bytes = sample_bytes, .out_bytes = out_bytes, .whole = 1, .spread = spread};
+    *o = (leat_doctor_option){.cpu_all = cpu_all,
+                              .sample_bytes = sample_bytes,
+                              .out_bytes = out_bytes,
+                              .whole = 1,
+                              .spread = spread};
     snprintf(o->action, sizeof o->action, "%s", action);
     snprintf(o->set, sizeof o->set, "%s", set);
 }
@@ -360,8 +363,8 @@ static int by_value(const void *a, const void *b)
  * comparisons agree. The second is from another pack, or made with other options or texts. A short
  * disturbance spoils one comparison; a longer one slows both variants. */
 typedef struct comparison {
-    double ratio; /* was / is, median */
-    double is;    /* CPU seconds then */
+    double ratio;  /* was / is, median */
+    double is;     /* CPU seconds then */
     double spread; /* of the middle half, or by which the clock says otherwise: waits that cost no CPU time */
     double ratios[PRICE_ROUNDS_MAX], by_clock[PRICE_ROUNDS_MAX];
     uint32_t rounds;

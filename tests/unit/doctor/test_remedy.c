@@ -254,8 +254,12 @@ static void a_gain_is_as_sure_as_its_measurements(void **state)
     f.cpu_one = 260;
     f.decode_ready = 0.9;
     f.option_count = 1;
-    f.options[0] = (leat_doctor_option){
-        .action = "store pixels", .cpu_all = 2000, .sample_bytes = -1, .out_bytes = -1, .whole = 1, .spread = 0.1};
+    f.options[0] = (leat_doctor_option){.action = "store pixels",
+                                        .cpu_all = 2000,
+                                        .sample_bytes = -1,
+                                        .out_bytes = -1,
+                                        .whole = 1,
+                                        .spread = 0.1};
     d = judge(f);
     assert_int_equal(remedy(&d, "store pixels")->basis, LEAT_BASIS_MEASURED);
     f.options[0].spread = 0.16;
