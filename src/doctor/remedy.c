@@ -60,10 +60,14 @@ static double predict(const world *w, uint32_t *limit)
         *limit = LEAT_LIMIT_IO;
         supply = reads_ceiling(w);
     }
-    if (known(w->whole)) supply = w->whole;
-    if (!known(trainer) || supply < trainer) return supply;
     bool python = taker == LEAT_LIMIT_PYTHON && w->f.prepare_ms > or_else(w->f.batch_ms, 0);
-    *limit = python ? LEAT_LIMIT_PYTHON : LEAT_LIMIT_TRAINER;
+    uint32_t trains = python ? LEAT_LIMIT_PYTHON : LEAT_LIMIT_TRAINER;
+    if (known(w->whole)) { /* a rate of all parts together: the slowest one limits it */
+        if (known(trainer) && trainer < supply) *limit = trains;
+        supply = w->whole;
+    }
+    if (!known(trainer) || supply < trainer) return supply;
+    *limit = trains;
     return trainer;
 }
 

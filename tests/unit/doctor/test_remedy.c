@@ -617,6 +617,28 @@ static void short_epochs_are_to_be_longer(void **state)
     assert_string_equal(d.apply, "");
 }
 
+/* Without starts of epochs the run is a little slower than its trainer, and far slower than its parts. */
+static void after_longer_epochs_the_slowest_part_limits(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.batch = 57.14;
+    f.data_ms = 0.2;
+    f.data_ms_p50 = f.data_ms_p95 = 0;
+    f.batch_ms = 10.2;
+    f.samples_per_s = 4530;
+    f.epoch_steps = 7;
+    f.start_ms = 15.6;
+    f.cpu_all = 387000;
+    f.cpu_one = 24200;
+    f.copy_ms = 1.56;
+    f.device_decode_ms = 0.63;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.cause, LEAT_CAUSE_SHORT_EPOCHS);
+    assert_contains(d.remedies[0].action, "longer epochs");
+    assert_int_equal(d.remedies[0].next, LEAT_LIMIT_TRAINER);
+}
+
 static void ranking_is_by_gain(void **state)
 {
     leat_doctor_diagnosis d = judge(starved_by_reads());
@@ -675,6 +697,7 @@ int main(void)
         cmocka_unit_test(no_gain_exceeds_what_is_lost),
         cmocka_unit_test(rates_below_the_run_give_no_gains),
         cmocka_unit_test(short_epochs_are_to_be_longer),
+        cmocka_unit_test(after_longer_epochs_the_slowest_part_limits),
         cmocka_unit_test(ranking_is_by_gain),
         cmocka_unit_test(larger_batches_share_the_fixed_cost),
     };
