@@ -209,6 +209,12 @@ bool leat__str_to_bool(const char *s, bool *value)
     return false;
 }
 
+/* Decimals that show three digits of a number below 1000, as it is rounded: 9.996 is 10.0. */
+static int decimals_of(double v)
+{
+    return fabs(v) < 9.995 ? 2 : fabs(v) < 99.95 ? 1 : 0;
+}
+
 static char *format_bytes(uint64_t bytes, bool up, char *out, size_t size)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -219,11 +225,10 @@ static char *format_bytes(uint64_t bytes, bool up, char *out, size_t size)
         v /= 1024.0;
         unit++;
     }
-    int decimals = v < 10 ? 2 : v < 100 ? 1 : 0;
-    double parts = decimals == 2 ? 100 : decimals == 1 ? 10 : 1;
+    const double parts = decimals_of(v) == 2 ? 100 : decimals_of(v) == 1 ? 10 : 1;
     if (up) v = ceil(v * parts) / parts;
     if (unit == 0) snprintf(out, size, "%llu B", (unsigned long long)bytes);
-    else snprintf(out, size, "%.*f %s", decimals, v, units[unit]);
+    else snprintf(out, size, "%.*f %s", decimals_of(v), v, units[unit]);
     return out;
 }
 
@@ -245,11 +250,11 @@ char *leat__format_count(double count, char *out, size_t size)
     size_t unit = 0;
 
     if (!isfinite(count)) return snprintf(out, size, "-"), out;
-    while (fabs(count) >= 1000.0 && unit + 1 < sizeof units) {
+    while (fabs(count) >= 999.5 && unit + 1 < sizeof units) { /* rounds to 1000 */
         count /= 1000.0;
         unit++;
     }
-    int decimals = unit == 0 && count == floor(count) ? 0 : fabs(count) < 10 ? 2 : fabs(count) < 100 ? 1 : 0;
+    const int decimals = unit == 0 && count == floor(count) ? 0 : decimals_of(count);
     if (unit == 0) snprintf(out, size, "%.*f", decimals, count);
     else snprintf(out, size, "%.*f%c", decimals, count, units[unit]);
     return out;

@@ -96,6 +96,8 @@ static void formats_for_people(void **state)
     assert_string_equal(leat__format_bytes(1536, t, sizeof t), "1.50 KiB");
     assert_string_equal(leat__format_bytes(UINT64_C(154140672), t, sizeof t), "147 MiB");
     assert_string_equal(leat__format_bytes(UINT64_MAX, t, sizeof t), "16.0 EiB");
+    assert_string_equal(leat__format_bytes(10236, t, sizeof t), "10.0 KiB"); /* 9.996 */
+    assert_string_equal(leat__as_size(10231).text, "10.0 KiB");              /* 9.991, up */
     assert_string_equal(leat__as_size(1023).text, "1023 B");
     assert_string_equal(leat__as_size(1536).text, "1.50 KiB");
     assert_string_equal(leat__as_size(1537).text, "1.51 KiB"); /* up: a limit of this size is enough */
@@ -103,6 +105,11 @@ static void formats_for_people(void **state)
     assert_string_equal(leat__format_count(7, t, sizeof t), "7");
     assert_string_equal(leat__format_count(1281167, t, sizeof t), "1.28M");
     assert_string_equal(leat__format_count(43210, t, sizeof t), "43.2k");
+    assert_string_equal(leat__format_count(9.994, t, sizeof t), "9.99"); /* three digits as rounded */
+    assert_string_equal(leat__format_count(9.996, t, sizeof t), "10.0");
+    assert_string_equal(leat__format_count(-99.96, t, sizeof t), "-100");
+    assert_string_equal(leat__format_count(999.6, t, sizeof t), "1.00k");
+    assert_string_equal(leat__format_count(999999, t, sizeof t), "1.00M");
     assert_string_equal(leat__format_count(INFINITY, t, sizeof t), "-");
     assert_string_equal(leat__format_seconds(0.00012, t, sizeof t), "120us");
     assert_string_equal(leat__format_seconds(0.25, t, sizeof t), "250ms");
