@@ -3,6 +3,9 @@
  * Completions of bash, zsh and fish. The scripts contain the tables as data and never run leat: pressing
  * Tab must not wait for a process.
  */
+#include <leat/op.h>
+
+#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -24,13 +27,30 @@ static void words(leat__buf *out, const char *list, const char *gap)
         leat__buf_printf(out, "%s%s", i ? gap : "", word);
 }
 
-/* Writes the words that an argument may be; returns false when there is no list. */
+/* What `leat help` also explains. */
+static void op_words(leat__buf *out)
+{
+    leat_op_info info;
+    leat__buf_puts(out, "ops");
+    for (uint32_t i = 0; leat_op_info_at(i, &info) == 0; i++) leat__buf_printf(out, " %s", info.name);
+}
+
+/* True for a flag whose form --no-NAME the help names: it is on unless turned off. */
+static bool is_turned_off(const leat__param *p)
+{
+    char form[96];
+    snprintf(form, sizeof form, "--no-%s", p->name);
+    return p->kind == LEAT__PARAM_FLAG && strstr(p->help, form) != NULL;
+}
+
+/* What an argument may be, as words; false when there is no list. */
 static bool arg_words(leat__buf *out, const cli_command *const *commands, const cli_arg_spec *arg)
 {
     if (!arg || !arg->name) return false;
     if (arg->choices) words(out, arg->choices, " ");
     const cli_command *command;
     if (arg->command) EACH_COMMAND(commands, command) leat__buf_printf(out, "%s ", command->name);
+    if (arg->command) op_words(out);
     return arg->choices || arg->command;
 }
 
@@ -72,7 +92,11 @@ static void bash_values(leat__buf *out, const cli_command *const *commands, cons
         }
     }
     leat__buf_puts(out, "        esac\n        options='");
-    EACH_OPTION(command, p) leat__buf_printf(out, "--%s ", p->name);
+    EACH_OPTION(command, p)
+    {
+        leat__buf_printf(out, "--%s ", p->name);
+        if (is_turned_off(p)) leat__buf_printf(out, "--no-%s ", p->name);
+    }
     leat__buf_puts(out, "'\n        arguments='");
     arg_words(out, commands, command->args);
     leat__buf_puts(out, "'\n        ;;\n");
@@ -141,6 +165,8 @@ static void zsh_option(leat__buf *out, const leat__param *p)
         }
     }
     leat__buf_puts(out, "' \\\n");
+    if (is_turned_off(p))
+        leat__buf_printf(out, "            '--no-%s[turn off --%s]' \\\n", p->name, p->name);
 }
 
 static void zsh_args(leat__buf *out, const cli_command *const *commands, const cli_command *command)
@@ -218,6 +244,10 @@ static void fish_option(leat__buf *out, const cli_command *command, const leat__
     leat__buf_puts(out, " -d '");
     quoted(out, p->help, "", true);
     leat__buf_puts(out, "'\n");
+    if (is_turned_off(p))
+        leat__buf_printf(out,
+                         "complete -c leat -n '__fish_seen_subcommand_from %s' -l no-%s -d 'turn off --%s'\n",
+                         command->name, p->name, p->name);
 }
 
 void cli_complete_fish(const cli_command *const *commands, leat__buf *out)

@@ -52,13 +52,20 @@ static bool show_ops(cli *c, const char *name, int *exit_code)
     return found;
 }
 
+static int unknown(cli *c, const char *name, const char *nearest)
+{
+    if (nearest) return cli_unknown_command(c, name, nearest);
+    return cli_usage(
+        c, "'%s' is neither a command nor an op: leat help lists the commands, leat help ops the ops", name);
+}
+
 static int run(cli *c)
 {
     const char *name = cli_arg(c, 0), *nearest = NULL;
     int exit_code;
     const cli_command *command = name ? cli_find(c->commands, name, &nearest) : NULL;
     if (name && !command && show_ops(c, name, &exit_code)) return exit_code;
-    if (name && !command) return cli_unknown_command(c, name, nearest ? nearest : op_page_nearest(name));
+    if (name && !command) return unknown(c, name, nearest ? nearest : op_page_nearest(name));
     if (c->json && cli_flag(c, "man"))
         return cli_usage(c, "--man and --json are two forms of a page: give one");
     if (c->json) return show_json(c, command);

@@ -37,6 +37,10 @@ $ leat help hepl
 ! leat help: unknown command 'hepl'; did you mean 'help'? (see leat help --help)
 = 2
 
+$ leat help NoSuchThing
+! leat help: 'NoSuchThing' is neither a command nor an op: leat help lists the commands, leat help ops the ops (see leat help --help)
+= 2
+
 # nonsense: one line that names the argument
 $ leat info ""
 > leat load x.leat --batch 99999999999999999999
