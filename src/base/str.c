@@ -91,6 +91,14 @@ bool leat__str_to_i64(const char *s, int64_t *value)
     return true;
 }
 
+const char *leat__str_i64_fault(const char *s)
+{
+    const size_t sign = *s == '-' || *s == '+', digits = strspn(s + sign, "0123456789");
+    return digits > 0 && s[sign + digits] == '\0'
+               ? "a whole number out of range: it does not fit 64 bits with sign"
+               : "not a whole number";
+}
+
 bool leat__str_to_u64(const char *s, uint64_t *value)
 {
     char *end;

@@ -24,6 +24,8 @@ int leat__str_natural_cmp(const char *a, const char *b);
  * 512, 4K, 1.5G, 2TiB, 10MB (K = Ki = 1024, KB = 1000 …). Seconds: 250ms, 3s, 2m, 1h, or a plain number of
  * seconds. */
 bool leat__str_to_i64(const char *s, int64_t *value);
+/* What is wrong with text that leat__str_to_i64 refused: another kind of text, or a number above 64 bits. */
+const char *leat__str_i64_fault(const char *s);
 bool leat__str_to_u64(const char *s, uint64_t *value);
 bool leat__str_to_double(const char *s, double *value);
 bool leat__str_to_bytes(const char *s, uint64_t *value);

@@ -344,7 +344,7 @@ static int set_label(manifest_source *s, leat__item *item, const char *text, lea
         item->i = leat__source_class_find(&s->base, text);
         return item->i >= 0 ? 0 : row_error(s, "a label that was not there before", err);
     }
-    return leat__str_to_i64(text, &item->i) ? 0 : row_error(s, "label is not a whole number", err);
+    return leat__str_to_i64(text, &item->i) ? 0 : row_error(s, leat__str_i64_fault(text), err);
 }
 
 static int set_text(manifest_source *s, leat__records *run, leat__item *item, const char *text, size_t len,
@@ -383,7 +383,7 @@ static int set_cell(manifest_source *s, leat__records *run, leat__record *r, uin
     switch (s->base.fields[field].type) {
     case LEAT_FIELD_INT:
         item->absent = false;
-        return leat__str_to_i64(text, &item->i) ? 0 : row_error(s, "not a whole number", err);
+        return leat__str_to_i64(text, &item->i) ? 0 : row_error(s, leat__str_i64_fault(text), err);
     case LEAT_FIELD_FLOAT: return set_float(s, item, text, err);
     default: return text[0] ? set_text(s, run, item, text, strlen(text), err) : 0;
     }

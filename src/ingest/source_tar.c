@@ -131,11 +131,11 @@ static int parse_label(const tar_source *s, leat__records *run, leat__record *r,
     for (size_t i = 0; i < item->size; i++) {
         bool blank = p[i] == ' ' || p[i] == '\n' || p[i] == '\r' || p[i] == '\t';
         if (blank) continue;
-        if (n + 1 >= sizeof text) return fail_member(s, r, LEAT_EDATA, "not a whole number");
+        if (n + 1 >= sizeof text) return fail_member(s, r, LEAT_EDATA, "not a whole number of 64 bits");
         text[n++] = p[i];
     }
     text[n] = 0;
-    if (!leat__str_to_i64(text, &item->i)) return fail_member(s, r, LEAT_EDATA, "not a whole number");
+    if (!leat__str_to_i64(text, &item->i)) return fail_member(s, r, LEAT_EDATA, leat__str_i64_fault(text));
     item->size = 0;
     return 0;
 }
@@ -205,8 +205,9 @@ static void fill_missing(tar_source *s, leat__record *r)
         item->i = s->number[f];
         if (s->has_default[f] || s->base.skim) continue;
         leat_error why = {0};
-        leat__fail(&why, LEAT_EDATA, "sample %s has no \"%s\" (a default says what it has then)",
-                   leat__buf_str(&s->stem), s->base.fields[f].name);
+        leat__fail(&why, LEAT_EDATA,
+                   "sample %s has no \"%s\", which other samples have; `default` %s=-1 sets it to -1",
+                   leat__buf_str(&s->stem), s->base.fields[f].name, s->base.fields[f].name);
         leat__records_fail(r, &why);
     }
     if (missing && !r->failed) s->base.missing++;
@@ -345,7 +346,8 @@ static int take_defaults(tar_source *s, const char *list, leat_error *err)
             return leat__fail(err, LEAT_EINVAL, "`default`: the shards have no whole numbers called \"%s\"",
                               name);
         if (!leat__str_to_i64(value, &s->number[field]))
-            return leat__fail(err, LEAT_EINVAL, "`default`: %s: \"%s\" is not a whole number", name, value);
+            return leat__fail(err, LEAT_EINVAL, "`default`: %s: \"%s\" is %s", name, value,
+                              leat__str_i64_fault(value));
         s->has_default[field] = true;
         list += len + (list[len] == ',');
     }

@@ -461,7 +461,7 @@ static int follow_link(const char *path, char **target, leat_error *err)
 {
     char link[PATH_MAX];
     ssize_t n = readlink(path, link, sizeof link - 1);
-    if (n < 0 && (errno == EINVAL || errno == ENOENT)) { /* not a link: it is the target itself */
+    if (n < 0 && (errno == EINVAL || errno == ENOENT || errno == ENOTDIR)) { /* no link: the target itself */
         *target = leat__strdup(LEAT__MEM_IO, path);
         return *target != NULL ? 0 : leat__fail_nomem(err, strlen(path) + 1, "a path");
     }
@@ -633,12 +633,16 @@ int leat__path_can_make(const char *path, leat_error *err)
     char *slash = strrchr(folder, '/');
     if (slash != NULL) slash[slash == folder] = '\0'; /* "/x" is in "/" */
     const char *name = slash != NULL ? folder : ".";
-    int rc = 0;
-    if (stat(name, &st) != 0) {
+    int rc = 0, failed = stat(name, &st);
+    while (failed && errno == ENOTDIR && (slash = strrchr(folder, '/')) != NULL && slash > folder) {
+        *slash = '\0'; /* up to the file that is in the place of a folder */
+        failed = stat(name, &st);
+    }
+    if (failed) {
         rc = errno == ENOENT ? leat__fail(err, LEAT_ENOENT, "%s: no such folder", name)
                              : leat__fail_errno(err, errno, "%s: cannot stat", name);
     } else if (!S_ISDIR(st.st_mode)) {
-        rc = leat__fail(err, LEAT_EINVAL, "%s: is not a folder", name);
+        rc = leat__fail(err, LEAT_EINVAL, "%s: is a file, not a folder", name);
     } else if (access(name, W_OK) != 0) {
         rc = leat__fail_errno(err, errno, "%s: cannot write into this folder", name);
     }
@@ -705,7 +709,8 @@ int leat__file_store(const char *path, const void *data, size_t len, leat_error 
 {
     struct stat st;
     bool exists = stat(path, &st) == 0;
-    if (!exists && errno != ENOENT) return leat__fail_errno(err, errno, "%s: cannot stat", path);
+    if (!exists && errno != ENOENT && errno != ENOTDIR)
+        return leat__fail_errno(err, errno, "%s: cannot stat", path);
     if (exists && (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode) || is_descriptor(path)))
         return write_through(path, data, len, err);
     LEAT_TRY(leat__file_spare_pack(path, err)); /* gives a folder its own message */

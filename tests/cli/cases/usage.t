@@ -52,6 +52,17 @@ $ leat info ""
 ! leat select: folder: is a folder, not a file
 = 2
 
+# a file in the place of a folder is named
+$ mkdir sub; echo '{"text":"a"}' > sub/docs.jsonl; leat filter sub/docs.jsonl -o sub/out --report sub/docs.jsonl/page.html
+> leat filter sub/docs.jsonl -o sub/out --report sub/docs.jsonl/x/page.html
+> leat load $LEAT_TEST_DATA/images-1.1.leat --report sub/docs.jsonl/page.html
+> leat pack sub -o sub/docs.jsonl/x.leat
+! leat filter: --report: sub/docs.jsonl: is a file, not a folder
+! leat filter: --report: sub/docs.jsonl: is a file, not a folder
+! leat load: sub/docs.jsonl: is a file, not a folder
+! leat pack: sub/docs.jsonl: is a file, not a folder
+= 2
+
 $ leat help load --json | jget commands.# commands.0.name
 1
 load

@@ -50,6 +50,9 @@ static void whole_numbers(void **state)
     assert_false(leat__str_to_i64("", &i));
     assert_false(leat__str_to_i64("-", &i));
     assert_false(leat__str_to_i64("9223372036854775808", &i));
+    assert_non_null(strstr(leat__str_i64_fault("9223372036854775808"), "out of range"));
+    assert_string_equal(leat__str_i64_fault("-"), "not a whole number");
+    assert_string_equal(leat__str_i64_fault("1.5"), "not a whole number");
     assert_true(leat__str_to_u64("18446744073709551615", &u) && u == UINT64_MAX);
     assert_false(leat__str_to_u64("-1", &u));
     assert_false(leat__str_to_u64("18446744073709551616", &u));

@@ -181,6 +181,8 @@ static void nothing_is_dropped_silently(void **state)
     t = new_shard();
     tar_image(&t, "8.jpg", LEAT__CODEC_JPEG, 1);
     tar_text(&t, "8.cls", "8");
+    tar_image(&t, "9.jpg", LEAT__CODEC_JPEG, 1);
+    tar_text(&t, "9.cls", "-9223372036854775809");
     tar_end(&t);
     put_shard("next.tar", &t);
     const char *paths[] = {in_box("cut.tar"), in_box("next.tar")};
@@ -190,10 +192,16 @@ static void nothing_is_dropped_silently(void **state)
     leat__records *run;
     leat__record *r;
     leat__records_pool_init(&spare, s->field_count, 2);
-    static const char *const why[] = {
-        NULL, "whole number", "no member of this kind", "has no \"label\"", "regular file", NULL, "truncated",
-        NULL}; /* the text of sample 3 is not read: infer is 2 */
-    for (int i = 0; i < 8; i++) {
+    static const char *const why[] = {NULL,
+                                      "not a whole number",
+                                      "no member of this kind",
+                                      "no \"label\", which other samples have; default label=-1 sets",
+                                      "regular file",
+                                      NULL,
+                                      "truncated",
+                                      NULL,
+                                      "out of range"}; /* the text of sample 3 is not read: infer is 2 */
+    for (int i = 0; i < 9; i++) {
         assert_true(next_record(s, &spare, &run, &r));
         assert_int_equal(r->failed, why[i] != NULL);
         if (why[i] && !strstr(r->error->message, why[i]))
