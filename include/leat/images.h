@@ -173,6 +173,8 @@ typedef struct leat_dedup_images_opts {
     leat_images_progress progress;
     void *cookie;
     leat_log log;
+    const char
+        *csv_pack; /* name of the pack in the CSV file, where the one input is its columns; the input */
 } leat_dedup_images_opts;
 
 LEAT_API void leat_dedup_images_opts_init_sized(leat_dedup_images_opts *opts, uint32_t struct_size);

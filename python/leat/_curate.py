@@ -262,6 +262,8 @@ def curate(source: Path | Sequence[Path], output: Path, *, config: Any = None, c
     _curate_early.check_folder(run)
     force = _check.flag("force", force)
     earlier = {} if force else _load(folder).get("steps", {})
+    if from_ is not None and not earlier and not force and os.path.lexists(os.path.join(folder, "run.json")):
+        _check_run(given, ["run.json"], force)
     if from_ is not None and not earlier:
         raise ArgumentError("from: has no effect with `force`, which runs all steps" if force else
                             f"from: has no effect: {given} has no earlier run, so all steps run")

@@ -10,12 +10,16 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from . import _images, _select
+from . import _curate_report, _images, _select
 from ._curate_config import Options, needs_vectors
 from ._curate_steps import FILES, Run, dump_target, fingerprint, is_ours, named
 from ._dataset import Dataset
-from ._errors import ArgumentError, Error, ExistsError
+from ._errors import ArgumentError, Error, ExistsError, reason
 from ._writer import Writer
+
+_REPLACED = "and the run would replace it; move it or give another folder"
+_FOREIGN = f"is not from leat curate, {_REPLACED}"
+_CHANGED = f"has changed since leat curate made it, {_REPLACED}"
 
 
 def _png() -> bytes:
@@ -52,12 +56,25 @@ def check_ours(run: Run, records: Mapping[str, Any]) -> None:
         written = run.on(step) and not (step == "pack" and run.in_place)
         for path, name in ((run.path(name), name) for name in names if written and os.path.lexists(run.path(name))):
             if not is_ours(records, name):
-                raise ExistsError(f"{path}: is not from leat curate, and the run would replace it; move it or give another folder")
+                raise ExistsError(f"{path}: {_FOREIGN}")
             record = records.get(step) or {}
             made = (record.get("made") or {}).get(name)
             stopped = record.get("state") == "running" or record.get("unfinished")  # it may have written more
             if (name == "selected" or not stopped) and made not in (None, fingerprint(path)):
-                raise ExistsError(f"{path}: has changed since leat curate made it, and the run would replace it; move it or give another folder")
+                raise ExistsError(f"{path}: {_CHANGED}")
+    _check_report(run.path("report.html"))
+
+
+def _check_report(path: str) -> None:
+    """A page of an earlier run says itself whether it has changed."""
+    if not os.path.lexists(path):
+        return
+    try:
+        unchanged = _curate_report.is_unchanged(path)
+    except OSError as error:
+        raise ExistsError(f"{path}: {reason(error)}; move it or give another folder") from None
+    if not unchanged:
+        raise ExistsError(f"{path}: {_FOREIGN if unchanged is None else _CHANGED}")
 
 
 def check_dump(run: Run, record: Mapping[str, Any]) -> None:

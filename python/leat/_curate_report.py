@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import hashlib
 import html
 import os
 from collections import deque
@@ -166,12 +167,29 @@ def _page(run: Run, state: dict[str, Any], result: dict[str, Any]) -> Iterator[s
     yield "</html>\n"
 
 
+def _seal(page: Any) -> str:
+    """The last line of a page: a hash of all before it."""
+    return f"<!-- leat curate {page.hexdigest()} -->\n"
+
+
+def is_unchanged(path: str) -> bool | None:
+    """Whether a page is as it was written; None when it is not a page of leat curate."""
+    with open(path, "rb") as file:
+        body = file.read()
+    at = body.rfind(b"<!-- leat curate ")
+    return None if at < 0 else body[at:] == _seal(hashlib.sha256(body[:at])).encode("ascii")
+
+
 def write(run: Run, state: dict[str, Any], result: dict[str, Any]) -> None:
     """Writes RUN/report.html."""
     path = run.path("report.html")
+    made = hashlib.sha256()
     try:
-        with open(path + ".new", "w", encoding="utf-8") as file:
-            file.writelines(_page(run, state, result))
+        with open(path + ".new", "wb") as file:
+            for piece in _page(run, state, result):
+                made.update(piece.encode("utf-8"))
+                file.write(piece.encode("utf-8"))
+            file.write(_seal(made).encode("ascii"))
         os.rename(path + ".new", path)
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror}") from None

@@ -276,8 +276,10 @@ def _run_tag(run: Run, options: Options, resume: bool, progress: Progress) -> Ou
 
 
 def _run_dedup(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
-    source = os.path.join(run.given, "check.leat") if run.on("check") else \
-        run.pack if run.in_place else os.path.join(run.given, "pack.leat")
+    pack = run.pack if run.in_place else os.path.join(run.given, "pack.leat")
+    source = _images.Columns(run.path("check.leat")) if run.on("check") else pack
+    if isinstance(source, _images.Columns):
+        source.pack = pack
     done = _images.dedup_images(source, run.path("duplicates.leat"), **options, csv=run.path("duplicates.csv"),
                                 force=True, progress=progress)
     return {"rows": done["samples"], "dropped": _counts(duplicate=done["removed"]), "pairs": done["pairs"],

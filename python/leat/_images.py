@@ -102,6 +102,12 @@ def check(source: Path | Sequence[Path], output: Path, *, csv: Path | None = Non
     return json.loads(report)
 
 
+class Columns(str):
+    """The path of columns of `check`; lists name their pack instead."""
+
+    pack: str
+
+
 def dedup_images(source: Path | Sequence[Path], output: Path, *, csv: Path | None = None, keep: str = "largest",
                  orientations: int = 2, windows: bool = False, across: bool = False, list_probable: bool = False,
                  threshold: float | None = None, probable: float | None = None, threads: int = 0, memory: int | str = 0, force: bool = False,
@@ -139,7 +145,7 @@ def dedup_images(source: Path | Sequence[Path], output: Path, *, csv: Path | Non
         csv=None if csv is None else _check.utf8_path("csv", csv), keep=_check.one_of("keep", keep, _KEEP),
         orientations=turns, windows=_check.flag("windows", windows), across=_check.flag("across", across),
         list_probable=_check.flag("list_probable", list_probable), threshold=_check.above("threshold", threshold, 1),
-        probable=_check.above("probable", probable, 1), threads=_check.whole("threads", threads, 0, 4096),
+        probable=_check.above("probable", probable, 1), csv_pack=getattr(source, "pack", None), threads=_check.whole("threads", threads, 0, 4096),
         memory=_check.size("memory", memory), replace=_check.flag("force", force), sync=_check.flag("sync", sync))
     return json.loads(report)
 

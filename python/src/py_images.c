@@ -57,8 +57,9 @@ PyObject *py_check_images(PyObject *module, PyObject *args, PyObject *kwargs)
 
 PyObject *py_dedup_images(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"inputs",  "output", "control",       "csv",       "keep",     "orientations",
-                            "windows", "across", "list_probable", "threshold", "probable", PY_COMMON_NAMES};
+    static char *names[] = {"inputs",       "output",   "control",      "csv",           "keep",
+                            "orientations", "windows",  "across",       "list_probable", "threshold",
+                            "probable",     "csv_pack", PY_COMMON_NAMES};
     leat_error err = {.sample = -1, .offset = -1};
     leat_dedup_images_opts o;
     leat_dedup_images_stats stats = {.struct_size = sizeof stats};
@@ -70,9 +71,9 @@ PyObject *py_dedup_images(PyObject *module, PyObject *args, PyObject *kwargs)
 
     (void)module;
     leat_dedup_images_opts_init(&o);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zIIpppdd" PY_COMMON_FORMAT, names, &inputs,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zIIpppddz" PY_COMMON_FORMAT, names, &inputs,
                                      &o.output, &control, &o.csv, &o.keep, &o.orientations, &windows, &across,
-                                     &list, &o.threshold, &o.probable, PY_COMMON(&o, &common)))
+                                     &list, &o.threshold, &o.probable, &o.csv_pack, PY_COMMON(&o, &common)))
         return NULL;
     if (py_run_begin(&r, inputs, control) != 0) return NULL;
     o.inputs = r.paths;

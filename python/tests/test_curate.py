@@ -70,8 +70,8 @@ def test_steps_are_those_of_the_commands(photos, whole, tmp_path):
             assert data(folder, name) == data(tmp_path, name), name
     found = [leat.open(place / "duplicates.leat") for place in (folder, tmp_path)]
     assert list(map(dict, found[0])) == list(map(dict, found[1]))
-    assert data(folder, "duplicates.csv").replace(os.fsencode(folder), b"") == \
-        data(tmp_path, "duplicates.csv").replace(os.fsencode(tmp_path), b"")
+    assert data(folder, "duplicates.csv").replace(os.fsencode(folder / "pack.leat"), b"") == \
+        data(tmp_path, "duplicates.csv").replace(os.fsencode(tmp_path / "check.leat"), b"")
     made = leat.open(tmp_path / "select.leat")
     order = made.column("order")
     rows = sorted(np.flatnonzero(order >= 0), key=lambda row: order[row])
@@ -606,7 +606,29 @@ def test_lists_name_the_folder_as_it_was_given(photos, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     leat.curate(photos, "run", config={"embed": False})
     rows = (tmp_path / "run" / "duplicates.csv").read_text().splitlines()[1:]
-    assert rows and all(row.split(",")[1::2][:2] == ["run/check.leat"] * 2 for row in rows)
+    assert rows and all(row.split(",")[1::2][:2] == ["run/pack.leat"] * 2 for row in rows)
+    leat.curate("run/pack.leat", "again", config={"embed": False})
+    rows = (tmp_path / "again" / "duplicates.csv").read_text().splitlines()[1:]
+    assert rows and all(row.split(",")[1::2][:2] == ["run/pack.leat"] * 2 for row in rows)
+
+
+def test_an_edited_report_is_kept(photos, tmp_path):
+    """Pages say themselves whether they have changed, also after a run that was killed."""
+    run, few = tmp_path / "run", {"embed": False, "dedup": False}
+    page = run / "report.html"
+    leat.curate(photos, run, config=few)
+    first = page.read_bytes()
+    leat.curate(photos, run, config=few, from_="select")
+    for edited, message in ((first.replace(b"</h1>", b" (my notes)</h1>", 1), "has changed since leat curate made it"),
+                            (first + b"notes", "has changed since"), (b"<p>mine", "is not from leat curate")):
+        page.write_bytes(edited)
+        for force in (False, True):
+            with pytest.raises(leat.ExistsError, match=f"report.html: {message}"):
+                leat.curate(photos, run, config=few, force=force)
+        assert page.read_bytes() == edited
+    page.unlink()
+    leat.curate(photos, run, config=few)
+    assert page.exists()
 
 
 def test_an_early_interrupt_is_quiet(photos, tmp_path):
@@ -635,6 +657,9 @@ def test_messages_say_how_to_recover(photos, tmp_path):
         (run / "run.json").write_text(written)
         with pytest.raises(leat.ExistsError, match=message):
             leat.curate(photos, run, share=0.2, force=force)
+        if not force:
+            with pytest.raises(leat.ExistsError, match=message):
+                leat.curate(photos, run, share=0.2, from_="select")
         assert (run / "pack.leat").exists()
     (run / "run.json").write_text(whole)
     body = bytearray((run / "embed.leat").read_bytes())

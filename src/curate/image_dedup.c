@@ -367,7 +367,7 @@ static int put_key(deduping *d, leat__csv_out *csv, leat_pack **packs, uint32_t 
     size_t size = 0;
     LEAT_TRY(leat_pack_key(packs[pack], row - d->rows.first[pack], key, sizeof key, &size, err));
     leat__csv_out_field(csv, key, size);
-    leat__csv_out_text(csv, d->opts->inputs[pack]);
+    leat__csv_out_text(csv, d->opts->csv_pack ? d->opts->csv_pack : d->opts->inputs[pack]);
     return 0;
 }
 
@@ -588,6 +588,8 @@ static int check_opts(leat_dedup_images_opts *o, leat_error *err)
     if (leat__path_remote(o->output))
         return leat__fail(err, LEAT_EINVAL, "%s: results are written to a local file", o->output);
     if (o->input_count == 0) return leat__fail(err, LEAT_EINVAL, "no input was named");
+    if (o->csv_pack && o->input_count > 1)
+        return leat__fail(err, LEAT_EINVAL, "`csv_pack` is for one input, not for %u", o->input_count);
     LEAT_TRY(leat__pack_spare_result(o->output, o->csv, err));
     for (uint32_t i = 0; i < o->input_count; i++) {
         LEAT_TRY(leat__pack_spare_input(o->output, o->inputs[i], err));
