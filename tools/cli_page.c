@@ -18,7 +18,7 @@ static const cli_example exits[] = {
     {"0", "success"},
     {"1", "success, with findings"},
     {"2", "wrong usage; nothing was done"},
-    {"3", "does not fit: memory budget, limit or machine"},
+    {"3", "does not fit: memory budget, limit, machine, or the disk that a run plans for"},
     {"4", "bad data, or it could not be read or written"},
     {"130", "stopped by Ctrl-C; 143 by SIGTERM, 141 because the output was closed"},
     {NULL, NULL},

@@ -285,7 +285,7 @@ typedef struct leat_dedup_stats {
     leat_filter_rule rules[LEAT_FILTER_RULES_MAX];
 } leat_dedup_stats;
 
-/* Removes duplicates. LEAT_EBUDGET or LEAT_ENOSPC, before anything is read, when the plan does
+/* Removes duplicates. LEAT_EBUDGET, before anything is read, when the plan does
  * not fit the memory or the disk. An interrupted run leaves OUTPUT/.leat-work, from which
  * `resume` continues. */
 LEAT_API int leat_dedup_text(const leat_dedup_opts *opts, leat_dedup_stats *stats,

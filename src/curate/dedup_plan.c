@@ -189,9 +189,11 @@ int leat__dedup_check_disk(const leat__dedup *d, leat_error *err)
         need = held + d->plan_output +
                (pieces ? d->st.pieces / 8 : d->st.document * sizeof(leat__dedup_decision));
     if (need <= free_disk) return 0;
-    return leat__fail(err, LEAT_ENOSPC, "%s: %s are needed (%llu documents), %s are free", d->opts->output,
-                      leat__format_bytes(need, size, sizeof size), (unsigned long long)st->plan_documents,
-                      leat__format_bytes(free_disk, limit, sizeof limit));
+    return leat__fail(
+        err, LEAT_EBUDGET,
+        "%s: the run needs %s of disk for %llu documents, %s are free; give an output on a larger disk",
+        d->opts->output, leat__format_bytes(need, size, sizeof size), (unsigned long long)st->plan_documents,
+        leat__format_bytes(free_disk, limit, sizeof limit));
 }
 
 /* ---- sketches ---- */

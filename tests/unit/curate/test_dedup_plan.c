@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "curate/dedup_box.h"
 
+#include "curate/dedup.h"
+
 static void the_plan_comes_first(void **state)
 {
     leat_dedup_stats st;
@@ -29,8 +31,23 @@ static void the_plan_comes_first(void **state)
     assert_non_null(strstr(err.message, "of memory, the limit is"));
 }
 
+/* Too small a disk is found before the run, and is "does not fit", as too little memory is. */
+static void a_small_disk_does_not_fit(void **state)
+{
+    leat_dedup_stats st = {.plan_disk = UINT64_C(1) << 60, .plan_documents = 7};
+    leat_dedup_opts o = fuzzy_opts("c.jsonl", "y");
+    char work[] = "no-such-folder";
+    leat__dedup d = {.opts = &o, .stats = &st, .work = work};
+    leat_error err = {0};
+    assert_int_equal(leat__dedup_check_disk(&d, &err), LEAT_EBUDGET);
+    assert_non_null(strstr(err.message, "needs 1.00 EiB of disk for 7 documents, "));
+    st.plan_disk = 0;
+    assert_int_equal(leat__dedup_check_disk(&d, &err), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_plan_comes_first)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_plan_comes_first),
+                                       cmocka_unit_test(a_small_disk_does_not_fit)};
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
