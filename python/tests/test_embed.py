@@ -221,6 +221,31 @@ leat.embed({photos!r}, output={out!r}, quiet=True, batch_size=20)
     assert leat.embed(photos, output=out, quiet=True, batch_size=20, resume=True)["resumed"] == 20
 
 
+def test_a_full_disk_while_the_numpy_file_is_written(photos, tmp_path):
+    """The limit on the size of files ends a write; through a mapping, a full disk would end the process."""
+    out = str(tmp_path / "v.leat")
+    code = f"""
+import resource, sys
+import leat
+from leat._train import embedding
+
+write = embedding._write_npy
+
+def limited(*args):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
+    write(*args)
+
+embedding._write_npy = limited
+leat.embed({photos!r}, output={out!r}, npy=True, quiet=True, batch_size=20)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.strip().splitlines()[-1] == f"leat._errors.StorageError: {tmp_path}/v.npy: File too large; resume continues"
+    assert sorted(os.listdir(tmp_path)) == ["v.leat.parts"]
+    assert leat.embed(photos, output=out, npy=True, quiet=True, batch_size=20, resume=True)["resumed"] == 60
+    vectors = np.load(tmp_path / "v.npy")
+    assert np.array_equal(vectors, np.stack([row["vector"] for row in leat.open(out)]))
+
+
 def test_a_closed_or_full_stdout_ends_as_that_of_other_commands(photos, tmp_path):
     words = [sys.executable, "-P", "-m", "leat", "embed", photos, "-q", "-f", "--json", "-o", str(tmp_path / "v.leat")]
     with open("/dev/full", "wb") as full:

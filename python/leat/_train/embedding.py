@@ -317,6 +317,8 @@ def _assemble(pack: str, o: SimpleNamespace, parts: _Parts, work: Work) -> int:
     """Writes the pack of all rows; the length of a row."""
     dim = np.load(parts.path(0), mmap_mode="r").shape[1]
     columns = work.columns
+    if o.npy:
+        _write_npy(_npy_path(o.output), parts, dim)  # before the pack: where it fails, `resume` continues
     with Dataset(pack) as source, Writer(
             o.output, columns.fields(dim), replace=o.force, classes=columns.classes(dim), provenance={
                 "embedded": os.path.basename(pack), "fingerprint": f"{source.fingerprint:x}", "model": work.identity}) as out:
@@ -328,7 +330,7 @@ def _assemble(pack: str, o: SimpleNamespace, parts: _Parts, work: Work) -> int:
                 out.append(columns.sample(row) if wanted else columns.missing(dim), key=key)
             at += len(rows)
     if o.npy:
-        _write_npy(o.output, parts, dim)
+        os.rename(_npy_path(o.output) + ".new", _npy_path(o.output))
     elif o.force:
         _remove_npy(_npy_path(o.output))
     shutil.rmtree(parts.folder)
@@ -367,15 +369,23 @@ def _check_free(path: str, o: SimpleNamespace, magic: bytes, kind: str) -> None:
         raise ExistsError(f"{path}: already exists (use `force` to replace it)")
 
 
-def _write_npy(output: str, parts: _Parts, dim: int) -> None:
-    path = _npy_path(output)
-    whole = np.lib.format.open_memmap(path + ".new", "w+", parts.dtype, (parts.rows, dim))
-    at = 0
-    for rows in parts.read():
-        whole[at:at + len(rows)] = rows * parts.wanted[at:at + len(rows), None]
-        at += len(rows)
-    whole.flush()
-    os.rename(path + ".new", path)
+def _write_npy(path: str, parts: _Parts, dim: int) -> None:
+    """Writes PATH.new, without a mapping, in which a full disk would end the process (SIGBUS)."""
+    head = {"descr": np.lib.format.dtype_to_descr(parts.dtype), "fortran_order": False, "shape": (parts.rows, dim)}
+    try:
+        with open(path + ".new", "wb") as file:
+            np.lib.format.write_array_header_1_0(file, head)
+            at = 0
+            for rows in parts.read():
+                chosen = rows * parts.wanted[at:at + len(rows), None]
+                file.write(np.ascontiguousarray(chosen, parts.dtype).data)
+                at += len(rows)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        if os.path.exists(path + ".new"):
+            os.unlink(path + ".new")
+        raise StorageError(f"{path}: {reason(error)}; `resume` continues") from None
 
 
 def _wait_for(parts: _Parts) -> None:
