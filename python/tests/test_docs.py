@@ -89,9 +89,26 @@ def run_shell(code: str, place) -> None:
         assert done.returncode in (0, 1), f"{line}\n{done.stdout}{done.stderr}"  # 1: there is a finding
 
 
+@pytest.mark.parametrize("page", ["docs/howto/grow.md", "docs/howto/resume.md", "docs/howto/from-webdataset.md"])
+@pytest.mark.parametrize("images", [3, 5])
+def test_blocks_run_on_few_images_without_classes(page, images, place, monkeypatch, capsys):
+    (place / "few").mkdir()
+    for i, path in enumerate(sorted((place / "photos").rglob("*.jpg"))[:images]):
+        path.rename(place / "few" / f"{i}.jpg")
+    shutil.rmtree(place / "photos")
+    (place / "few").rename(place / "photos")
+    for name in ("photos", "train"):
+        leat.pack(place / "photos", place / f"{name}.leat", sync=False, force=True)
+    run_page(page, place, monkeypatch, capsys)
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize("page", runnable())
 def test_blocks_run(page, place, monkeypatch, capsys):
+    run_page(page, place, monkeypatch, capsys)
+
+
+def run_page(page, place, monkeypatch, capsys):
     monkeypatch.chdir(place)
     names: dict[str, object] = {"__name__": "__main__"}
     text = text_of(page)
