@@ -165,6 +165,9 @@ static void print_pieces(cli *c, const leat_dedup_opts *o, const leat_dedup_stat
 static int finish(cli *c, const leat_dedup_opts *o, const leat_dedup_stats *st)
 {
     int code = cli_bad_lines(c, st->bad, st->documents, o->output);
+    if (st->unscored)
+        cli_warn(c, "%llu of %llu documents have no number in \"%s\": kept only if no duplicate has one",
+                 (unsigned long long)st->unscored, (unsigned long long)st->documents, o->keep_field);
     if (c->json) {
         leat__buf buf;
         leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
@@ -310,6 +313,7 @@ const cli_command cli_cmd_dedup = {
             {"unreadable", "images: those that could not be decoded; they are kept"},
             {"candidates", "pairs compared, of texts once for each band that a pair shares"},
             {"verified", "of these, comparisons above the threshold"},
+            {"unscored", "with --keep field: documents without a number, kept only if no duplicate has one"},
             {"below_threshold", "removed documents not similar to the kept one (components)"},
             {"bands", "bands of a sketch"},
             {"rows", "values of a band"},

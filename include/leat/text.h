@@ -283,6 +283,7 @@ typedef struct leat_dedup_stats {
     uint64_t dropped; /* documents that violate a rule */
     uint32_t rule_count, reserved;
     leat_filter_rule rules[LEAT_FILTER_RULES_MAX];
+    uint64_t unscored; /* LEAT_KEEP_FIELD: documents without a number, as NaN and text: below all numbers */
 } leat_dedup_stats;
 
 /* Removes duplicates. LEAT_EBUDGET, before anything is read, when the plan does

@@ -68,7 +68,7 @@ typedef struct leat__dedup_state {
     uint32_t file;
     uint64_t offset, line, document;
     uint64_t ids_bytes;
-    uint64_t documents, text_bytes, lone_surrogates, empty;
+    uint64_t documents, text_bytes, lone_surrogates, empty, unscored;
     uint64_t candidates, verified, disk_peak;
     uint64_t dropped;      /* documents dropped by rules */
     uint64_t pieces, gaps; /* lines and substrings: numbers assigned; of these, unused between texts */
@@ -128,8 +128,9 @@ typedef struct __attribute__((packed)) leat__band_record {
 /* The number that decides which document is kept; see leat__jsonl_number. */
 typedef struct __attribute__((packed)) leat__dedup_keep {
     double value;
-    int32_t rest;
+    int32_t rest; /* -Infinity with LEAT__KEEP_NONE: no number, below -Infinity itself */
 } leat__dedup_keep;
+#define LEAT__KEEP_NONE INT32_MIN
 
 typedef struct leat__dedup_edge {
     uint32_t later, earlier; /* rank or line */

@@ -217,6 +217,7 @@ static int sum_sketched(const sketched *s, leat_error *err)
         st->text_bytes += part->text_bytes;
         st->lone_surrogates += part->lone_surrogates;
         st->empty += part->empty;
+        st->unscored += part->unscored;
     }
     st->disk_peak = sum(st->band_length, st->band_files) + sum(st->side_length, LEAT__SIDE_BYTES);
     return 0;

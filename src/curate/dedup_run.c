@@ -247,7 +247,6 @@ int leat__dedup_rank(leat__dedup *d, leat_error *err)
     char path[4096];
     leat__file *f = NULL;
     leat__dedup_keep value[512];
-    bool any = false; /* some document has a value */
     if (d->opts->keep == LEAT_KEEP_FIRST || d->order) return 0;
     if (n * (sizeof(ranked) + 8) + (8u << 20) > d->memory)
         return leat__fail(err, LEAT_EBUDGET,
@@ -262,13 +261,11 @@ int leat__dedup_rank(leat__dedup *d, leat_error *err)
     for (uint64_t at = 0; at < n && rc == 0; at += LEAT_COUNT(value)) {
         uint64_t take = LEAT_MIN(n - at, LEAT_COUNT(value));
         rc = leat__file_pread(f, value, take * sizeof *value, at * sizeof *value, err);
-        for (uint64_t i = 0; i < take && rc == 0; i++) {
+        for (uint64_t i = 0; i < take && rc == 0; i++)
             r[at + i] = (ranked){value[i].value, value[i].rest, (uint32_t)(at + i)};
-            any |= at + i >= d->against && r[at + i].keep > -INFINITY;
-        }
     }
-    /* with a misspelt key, the first documents would be kept */
-    if (rc == 0 && !any && d->opts->keep == LEAT_KEEP_FIELD && d->st.documents > d->st.dropped)
+    /* a misspelt key would keep the first documents */
+    if (rc == 0 && d->st.unscored > 0 && d->st.unscored == d->st.documents - d->st.dropped)
         rc = leat__fail(err, LEAT_EDATA, "no document has a number in \"%s\", the key of keep-field",
                         d->opts->keep_field);
     if (rc == 0) {
@@ -315,10 +312,10 @@ void leat__dedup_json(const leat_dedup_stats *st, leat__buf *out)
     PUT(bytes_in) PUT(text_bytes) PUT(shards) PUT(bytes_out) PUT(plan_documents) PUT(plan_memory)
     PUT(plan_disk) PUT(disk_bytes) PUT(budget_peak_bytes) PUT(resumed) PUT(against)
     PUT(removed_against) PUT(index_bytes) PUT(pieces) PUT(pieces_removed) PUT(bytes_removed)
-    PUT(changed)
+    PUT(changed) PUT(unscored)
     /* clang-format on */
 #undef PUT
-                        if (st->rule_count > 0)
+                            if (st->rule_count > 0)
     {
         leat__json_ku64(&j, "dropped", st->dropped);
         leat__reason_rules_json(st->rules, st->rule_count, &j);
@@ -346,6 +343,7 @@ void leat__dedup_copy_state(leat__dedup *d)
     st->text_bytes = d->st.text_bytes;
     st->lone_surrogates = d->st.lone_surrogates;
     st->empty = d->st.empty;
+    st->unscored = d->st.unscored;
     st->candidates = d->st.candidates;
     st->verified = d->st.verified;
     st->disk_bytes = d->st.disk_peak;

@@ -20,7 +20,7 @@
 #define LARGE LEAT__DEDUP_LARGE
 #define ID_BYTES 64 /* for an id made from file and line; ids of the input count as text */
 
-enum { N_DOCUMENTS, N_TEXT, N_LONE, N_EMPTY, N_BAD, N_FIRST_BAD, N_FIRST_OFFSET, N_DROPPED };
+enum { N_DOCUMENTS, N_TEXT, N_LONE, N_EMPTY, N_BAD, N_FIRST_BAD, N_FIRST_OFFSET, N_DROPPED, N_UNSCORED };
 enum { FLAG_NONE, FLAG_DOCUMENT, FLAG_EMPTY, FLAG_DROPPED };
 enum { OUT_RECORDS, OUT_WHY, OUT_REASONS };
 
@@ -198,7 +198,7 @@ static leat__dedup_keep keep_of(const leat__dedup *d, const leat__record_fields 
 {
     int32_t rest;
     if (d->opts->keep != LEAT_KEEP_FIELD) return (leat__dedup_keep){.value = (double)len};
-    if (!leat__jsonl_ordered(&r->keep)) return (leat__dedup_keep){.value = -INFINITY};
+    if (!leat__jsonl_ordered(&r->keep)) return (leat__dedup_keep){-INFINITY, LEAT__KEEP_NONE};
     const double value = leat__jsonl_number(&r->keep, &rest);
     return (leat__dedup_keep){value, rest};
 }
@@ -216,6 +216,7 @@ static int put_document(leat__dedup *d, worker *w, leat__text_chunk *c, const le
     LEAT_TRY(judge(d, w, c, line, r, len, &dropped, err));
     if (dropped) return 0;
     leat__dedup_keep keep = keep_of(d, r, len);
+    c->count[N_UNSCORED] += keep.rest == LEAT__KEEP_NONE;
     leat__buf_putc(out, FLAG_DOCUMENT);
     leat__buf_append(out, &keep, sizeof keep);
     uint64_t bytes = line->len + 1; /* including the newline */
@@ -300,7 +301,7 @@ static int deal_line(leat__dedup *d, uint64_t number, const uint8_t **p, leat_er
     uint8_t flag = *(*p)++;
     uint32_t bands = bands_now(d);
     bool first = d->st.iteration == 0;
-    leat__dedup_keep keep = {.value = -INFINITY};
+    leat__dedup_keep keep = {-INFINITY, LEAT__KEEP_NONE};
     uint64_t bytes = 0;
     const uint8_t *digests = NULL, *sketch = zeros, *all = zeros, *id = NULL;
     uint32_t id_len = 0;
@@ -380,6 +381,7 @@ static int take(void *cookie, leat__text_chunk *c, leat_error *err)
         st->text_bytes += c->count[N_TEXT];
         st->lone_surrogates += c->count[N_LONE];
         st->empty += c->count[N_EMPTY];
+        st->unscored += c->count[N_UNSCORED];
         LEAT_TRY(take_reasons(d, c, err));
     }
     uint64_t bytes = c->len + c->too_long;

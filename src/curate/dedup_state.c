@@ -16,16 +16,16 @@
 #include "base/str.h"
 #include "curate/dedup.h"
 
-#define STATE_VERSION 7  /* 6: numbers of keep-field were doubles; 5: no bytes per line */
-#define HEAD (64u << 10) /* bytes hashed at the start of each input */
+#define STATE_VERSION 8  /* 7: without documents that lack a number; 6: numbers of keep-field were doubles */
+#define HEAD (64u << 10) /* bytes of each input that are hashed */
 
 /* The single numbers of the state; this table is used for loading and for saving. */
 /* clang-format off */
 #define NUMBERS(X)                                                                                      \
     X(phase)                                                                                            \
     X(iteration) X(band) X(part) X(parts) X(edge_parts) X(bands_at_once) X(file) X(offset) X(line)      \
-        X(document) X(ids_bytes) X(documents) X(text_bytes) X(lone_surrogates) X(empty) X(candidates)   \
-            X(verified) X(disk_peak) X(pieces) X(gaps) X(dropped) X(decisions_sum)
+        X(document) X(ids_bytes) X(documents) X(text_bytes) X(lone_surrogates) X(empty) X(unscored)     \
+            X(candidates) X(verified) X(disk_peak) X(pieces) X(gaps) X(dropped) X(decisions_sum)
 /* clang-format on */
 
 const char *leat__dedup_path(const leat__dedup *d, const char *name, char *out)

@@ -425,7 +425,17 @@ $ printf '{"text":"one two\\n----"}\n{"text":"One two\\n----"}\n{"text":"one two
 # numbers are compared exactly, whatever their kind
 $ for n in 1763430000000000000 1763430000000000100 9007199254740993 -1 NaN; do echo "{\"text\":\"a\",\"n\":$n}"; done > number.jsonl
 $ leat dedup exact number.jsonl -o number --keep field --keep-field n > /dev/null && cat number/kept-00000.jsonl
+! leat dedup: warning: 1 of 5 documents have no number in "n": kept only if no duplicate has one
 {"text":"a","n":1763430000000000100}
+
+# -Infinity is the least number, NaN and others are none: they are counted
+$ for n in NaN null '"7"' -Infinity; do echo "{\"text\":\"a\",\"n\":$n}"; done > number.jsonl; echo '{"text":"b","n":1}' >> number.jsonl
+$ leat dedup exact number.jsonl -o number --force --keep field --keep-field n --json | jget unscored kept && cat number/kept-00000.jsonl
+! leat dedup: warning: 3 of 5 documents have no number in "n": kept only if no duplicate has one
+3
+2
+{"text":"a","n":-Infinity}
+{"text":"b","n":1}
 
 $ for n in 1e300 1e999 18446744073709551615 Infinity; do echo "{\"text\":\"a\",\"n\":$n}"; done > number.jsonl
 $ leat dedup exact number.jsonl -o number --force --keep field --keep-field n > /dev/null && cat number/kept-00000.jsonl
