@@ -58,6 +58,7 @@ static int print_json(cli *c, const leat_export_stats *st)
     leat__json_ku64(j, "failed", st->failed);
     leat__json_ku64(j, "removed", st->removed);
     leat__json_ku64(j, "members", st->members);
+    leat__json_ku64(j, "stayed", st->stayed);
     return cli_object_end(c, &page);
 }
 
@@ -106,6 +107,12 @@ static int run(cli *c)
     if (st.removed)
         cli_warn(c, "removed %llu shard%s of an earlier run, numbered after the last one written",
                  (unsigned long long)st.removed, cli_s(st.removed));
+    if (st.stayed)
+        cli_warn(c,
+                 "%llu file%s numbered after the last shard written (%s/%s): not as leat export wrote it, or "
+                 "after a gap",
+                 (unsigned long long)st.stayed, st.stayed > 1 ? "s stay," : " stays,", o.folder,
+                 st.stayed_first);
     char size[24];
     if (c->json) print_json(c, &st);
     else
@@ -141,14 +148,18 @@ const cli_command cli_cmd_export = {
     .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"}, {.name = NULL}},
     .options = {{"Exporting", options}},
     .required = "output",
-    .json = (const cli_key[]){{"samples", "samples exported"},
-                              {"files", "files written; of --to webdataset, tar shards"},
-                              {"bytes", "bytes written"},
-                              {"changed", "images that are not the source's file"},
-                              {"failed", "samples that were not exported"},
-                              {"removed", "shards of an earlier, longer run, with --force"},
-                              {"members", "files in tar shards"},
-                              {NULL, NULL}},
+    .json =
+        (const cli_key[]){
+            {"samples", "samples exported"},
+            {"files", "files written; of --to webdataset, tar shards"},
+            {"bytes", "bytes written"},
+            {"changed", "images that are not the source's file"},
+            {"failed", "samples that were not exported"},
+            {"removed", "shards of an earlier, longer run, with --force"},
+            {"members", "files in tar shards"},
+            {"stayed",
+             "files numbered after the last shard, with --force: not as leat wrote them, or after a gap"},
+            {NULL, NULL}},
     .remote = true,
     .run = run,
 };

@@ -179,8 +179,11 @@ typedef struct leat_export_stats {
     uint64_t bytes;
     uint64_t changed; /* images that cannot be restored byte for byte */
     uint64_t failed;  /* samples that could not be written */
-    uint64_t removed; /* shards deleted because an earlier run had more of them (`replace`) */
-    uint64_t members; /* files in the tar shards */
+    uint64_t removed; /* shards of an earlier run with more of them, which `replace` replaces */
+    uint64_t members; /* of tar shards */
+    uint64_t
+        stayed; /* `replace`: files numbered after the last shard: not as leat wrote them, or after a gap */
+    char stayed_first[32]; /* the first of them, "" when there is none */
 } leat_export_stats;
 
 LEAT_API void leat_export_opts_init_sized(leat_export_opts *opts, uint32_t struct_size);

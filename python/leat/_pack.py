@@ -257,8 +257,8 @@ def export(path: Path, folder: Path, *, to: str = "folder", shard_bytes: int | s
             the last one written
         progress: called now and then with (done, total, bytes, failed)
 
-    Returns counts: ``samples``, ``files`` (tar shards and tables, too), ``bytes``, ``changed``, ``removed``, and ``members`` of tar
-    shards.
+    Returns counts: ``samples``, ``files`` (tar shards and tables, too), ``bytes``, ``changed``, ``removed``, ``members`` of tar
+    shards, and ``stayed``: with `force`, files numbered after the last shard, not as leat wrote them or after a gap.
     """
     form = _check.one_of("to", to, {"folder": 0, "webdataset": 1, "parquet": 2})
     _leat.set_reader(_open_foreign, _write_table)

@@ -414,7 +414,7 @@ def test_shards_of_a_longer_run_are_removed(tmp_path, to, end):
     for name in foreign:
         (folder / name).write_bytes((folder / f"00001.{end}").read_bytes())
     stats = leat.export(source, folder, to=to, force=True)
-    assert (stats["samples"], stats["removed"]) == (2000, there - 1)
+    assert (stats["samples"], stats["removed"], stats["stayed"]) == (2000, there - 1, 2)
     assert sorted(p.name for p in folder.iterdir()) == sorted([f"00000.{end}", *foreign])
 
 
@@ -435,13 +435,28 @@ def test_only_shards_of_leat_are_replaced(tmp_path, to, end):
         (folder / f"{later:05d}.{end}").write_bytes(whole)
     (folder / f"{count + 2:05d}.{end}").write_bytes((folder / f"00000.{end}").read_bytes())  # of leat
     stats = leat.export(source, folder, to=to, shard_bytes="64K", force=True)
-    assert (stats["files"], stats["removed"]) == (count, 1)
+    assert (stats["files"], stats["removed"], stats["stayed"]) == (count, 1, 2)
     for place in (1, 0):  # found when the second one begins, and before the first
         (folder / f"{place:05d}.{end}").write_bytes(whole)
         there = {p.name: p.read_bytes() for p in folder.iterdir()}
-        with pytest.raises(leat.ArgumentError, match=f"{place:05d}.{end}: is not a shard of leat export.*move it away"):
+        with pytest.raises(leat.ArgumentError, match=f"{place:05d}.{end}: is not a shard as leat export wrote it.*move it away"):
             leat.export(source, folder, to=to, shard_bytes="64K", force=True)
         assert {p.name: p.read_bytes() for p in folder.iterdir()} == there
+
+
+def test_a_shard_that_was_extended_is_kept(tmp_path):
+    """Members that were added to a tar shard of leat are not lost."""
+    with leat.Writer(tmp_path / "p.leat", {"image": "image"}, sync=False) as w:
+        w.append({"image": FILES[0]}, key="k")
+    leat.export(tmp_path / "p.leat", tmp_path / "s", to="webdataset")
+    shard = tmp_path / "s" / "00000.tar"
+    leat.export(tmp_path / "p.leat", tmp_path / "s", to="webdataset", force=True)
+    with tarfile.open(shard, "a") as tar:
+        tar.add(tmp_path / "p.leat", "mine.leat")
+    before = shard.read_bytes()
+    with pytest.raises(leat.ArgumentError, match="00000.tar: is not a shard as leat export wrote it"):
+        leat.export(tmp_path / "p.leat", tmp_path / "s", to="webdataset", force=True)
+    assert shard.read_bytes() == before
 
 
 def test_odd_paths_of_tables_are_those_of_shards(tmp_path):

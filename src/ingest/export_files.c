@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -509,13 +510,18 @@ static int check_shard(const char *path, bool tar, leat_error *err)
     return ours ? leat__fail(err, LEAT_EEXIST, "%s: already exists", path) : leat__shard_foreign(path, err);
 }
 
-/* Checks, before the first shard is written, that the names of shards are free. With `replace`,
- * checks only that the first one is free or a shard of leat; later ones are checked when they are
- * needed. */
+/* True for names as of shards: at least five digits and the ending. */
+static bool is_shard(const leat_export_opts *o, const char *name)
+{
+    const size_t digits = strspn(name, "0123456789");
+    return digits >= 5 && strcmp(name + digits, o->to == LEAT_EXPORT_WEBDATASET ? ".tar" : ".parquet") == 0;
+}
+
+/* Refuses a shard's name that is taken before the first one is written. With `replace` this is the first
+ * name, unless a shard of leat has it; a later one is checked when it is known that it is needed. */
 static int check_shards(const leat_export_opts *o, leat_error *err)
 {
     const bool tar = o->to == LEAT_EXPORT_WEBDATASET;
-    const char *end = tar ? ".tar" : ".parquet";
     leat__dir dir = {0};
     leat__buf path;
     bool there = false;
@@ -527,9 +533,8 @@ static int check_shards(const leat_export_opts *o, leat_error *err)
     if (rc == 0) leat__dir_sort(&dir, strcmp);
     for (size_t i = 0; i < dir.count && rc == 0; i++) {
         const char *name = leat__dir_name(&dir, i);
-        size_t digits = strspn(name, "0123456789");
-        if (digits < 5 || strcmp(name + digits, end) != 0) continue;
-        if (o->replace && (digits > 5 || strncmp(name, "00000", 5) != 0)) continue;
+        if (!is_shard(o, name)) continue;
+        if (o->replace && strncmp(name, "00000.", 6) != 0) continue;
         leat__buf_clear(&path);
         if (leat__path_join(&path, o->folder, name) != 0) rc = leat__fail_nomem(err, 0, "a path");
         else if (o->replace) rc = leat__shard_replaceable(leat__buf_str(&path), tar, err);
@@ -540,40 +545,66 @@ static int check_shards(const leat_export_opts *o, leat_error *err)
     return rc;
 }
 
-/* Removes the numbered shards from `first` on, up to the first missing one. `partial`: removes
- * unfinished shards; otherwise only shards of leat. */
-static int remove_numbered(const leat_export_opts *o, uint64_t first, bool partial, uint64_t *removed,
-                           leat_error *err)
+/* Removes unfinished shards of a killed run, numbered from `first` on, up to the first that is not there. */
+static int remove_unfinished(const leat_export_opts *o, uint64_t first, leat_error *err)
 {
-    const bool tar = o->to == LEAT_EXPORT_WEBDATASET;
+    const char *end = o->to == LEAT_EXPORT_WEBDATASET ? ".tar" : ".parquet";
     leat__buf path;
     char name[48];
     bool there = true;
     int rc = 0;
     leat__buf_init(&path, LEAT__MEM_INGEST, 2u << 20);
     for (uint64_t i = first; rc == 0; i++) {
-        bool ours = partial;
-        snprintf(name, sizeof name, "%05llu%s%s", (unsigned long long)i, tar ? ".tar" : ".parquet",
-                 partial ? ".partial" : "");
+        snprintf(name, sizeof name, "%05llu%s.partial", (unsigned long long)i, end);
         leat__buf_clear(&path);
         if (leat__path_join(&path, o->folder, name) != 0) rc = leat__fail_nomem(err, 0, "a path");
         if (rc == 0) rc = leat__path_exists(leat__buf_str(&path), &there, err);
         if (rc != 0 || !there) break;
-        if (!ours && (leat__shard_ours(leat__buf_str(&path), tar, &ours, NULL) != 0 || !ours)) continue;
         rc = leat__path_unlink(leat__buf_str(&path), err);
-        *removed += rc == 0;
     }
     leat__buf_reset(&path);
     return rc;
 }
 
-/* Removes shards after the last one: unfinished ones of a killed run and, with `replace`, those of an
- * earlier, longer run. Other files stay. */
-static int remove_later(const leat_export_opts *o, uint64_t first, uint64_t *removed, leat_error *err)
+/* Removes a shard that leat has written. */
+static int remove_shard(const leat_export_opts *o, const char *name, bool *removed, leat_error *err)
 {
-    uint64_t unfinished = 0;
-    LEAT_TRY(remove_numbered(o, first, true, &unfinished, err));
-    return o->replace ? remove_numbered(o, first, false, removed, err) : 0;
+    leat__buf path;
+    leat__buf_init(&path, LEAT__MEM_INGEST, 2u << 20);
+    int rc = leat__path_join(&path, o->folder, name) == 0 ? 0 : leat__fail_nomem(err, 0, "a path");
+    if (rc == 0 &&
+        leat__shard_ours(leat__buf_str(&path), o->to == LEAT_EXPORT_WEBDATASET, removed, NULL) != 0)
+        *removed = false;
+    if (rc == 0 && *removed) rc = leat__path_unlink(leat__buf_str(&path), err);
+    leat__buf_reset(&path);
+    return rc;
+}
+
+/* Removes what follows the last shard: unfinished ones of a killed run and, with `replace`, those of an
+ * earlier, longer run, up to a gap in the numbers. Other files stay and are counted. */
+static int remove_later(const leat_export_opts *o, uint64_t first, leat_export_stats *st, leat_error *err)
+{
+    leat__dir dir = {0};
+    uint64_t next = first;
+    char expected[48];
+    LEAT_TRY(remove_unfinished(o, first, err));
+    if (!o->replace) return 0;
+    int rc = leat__dir_read(&dir, o->folder, true, err);
+    if (rc == 0) leat__dir_sort(&dir, leat__str_natural_cmp);
+    for (size_t i = 0; i < dir.count && rc == 0; i++) {
+        const char *name = leat__dir_name(&dir, i);
+        bool removed = false;
+        if (!is_shard(o, name) || strtoull(name, NULL, 10) < first) continue;
+        snprintf(expected, sizeof expected, "%05llu.", (unsigned long long)next);
+        if (leat__str_starts(name, expected)) {
+            rc = remove_shard(o, name, &removed, err);
+            next++;
+        }
+        st->removed += removed;
+        if (!removed && st->stayed++ == 0) snprintf(st->stayed_first, sizeof st->stayed_first, "%s", name);
+    }
+    leat__dir_reset(&dir);
+    return rc;
 }
 
 static int refuse_form(const leat_export_opts *o, leat_error *err)
@@ -598,8 +629,8 @@ static int export_pack(exporter *x, leat_error *err)
     int rc = o->keys ? export_keys(x, err) : o->select ? export_selected(x, err) : export_all(x, err);
     if (rc == 0) rc = leat__tar_out_finish(&x->tar, err);
     if (rc == 0) x->in_shards = *st;
-    if (rc == 0 && x->to_tar) rc = remove_later(o, x->tar.shards, &st->removed, err);
-    if (rc != 0 && x->to_tar) { /* shards without a final name are removed */
+    if (rc == 0 && x->to_tar) rc = remove_later(o, x->tar.shards, st, err);
+    if (rc != 0 && x->to_tar) { /* shards without a name are removed */
         uint64_t failed = st->failed;
         *st = o->replace && x->tar.named < x->tar.shards ? (leat_export_stats){0} : x->in_shards;
         st->failed = failed;
@@ -627,7 +658,7 @@ static int export_tables(const leat_export_opts *o, leat_export_stats *stats, le
     leat_pack_close(&pack);
     LEAT_TRY(leat__path_mkdir(o->folder, err));
     LEAT_TRY(write(o, stats, err));
-    return remove_later(o, stats->files, &stats->removed, err);
+    return remove_later(o, stats->files, stats, err);
 }
 
 int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_error *err)

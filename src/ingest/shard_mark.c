@@ -10,8 +10,11 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
+#include "base/num.h"
 #include "io/file.h"
 
+#define TAR_BLOCK UINT64_C(512)
+#define TAR_SIZE_AT 124
 #define TAR_MAGIC_AT 257
 #define TAR_UNAME_AT 265
 #define METADATA_MAX (UINT32_C(1) << 30)
@@ -19,13 +22,37 @@
 static const char parquet_pair[] = "\x18\x04" LEAT__SHARD_OWNER "\x18\x06"
                                    "export";
 
+/* The size in a header that leat writes: octal digits, or base 256 from 2^33 on. */
+static bool size_of(const char *head, uint64_t *size)
+{
+    *size = 0;
+    if ((uint8_t)head[TAR_SIZE_AT] == 0x80) {
+        for (int i = 4; i < 12; i++) *size = *size << 8 | (uint8_t)head[TAR_SIZE_AT + i];
+        return *size < UINT64_MAX / 2;
+    }
+    for (int i = 0; i < 11; i++) {
+        const char c = head[TAR_SIZE_AT + i];
+        if (c < '0' || c > '7') return false;
+        *size = *size << 3 | (uint64_t)(c - '0');
+    }
+    return true;
+}
+
+/* Every member has the mark, and nothing follows the end of the archive: members that another tool has added
+ * would be lost. */
 static int tar_marked(const leat__file *f, bool *ours, leat_error *err)
 {
-    char head[512] = {0};
-    size_t got = 0;
-    LEAT_TRY(leat__file_pread_some(f, head, sizeof head, 0, &got, err));
-    *ours = memcmp(head + TAR_MAGIC_AT, "ustar", 6) == 0 &&
-            memcmp(head + TAR_UNAME_AT, LEAT__SHARD_OWNER, sizeof LEAT__SHARD_OWNER) == 0;
+    const uint64_t end = leat__file_size_at_open(f);
+    uint64_t at = 0, size;
+    while (at < end && end - at > 2 * TAR_BLOCK) {
+        char head[TAR_BLOCK];
+        LEAT_TRY(leat__file_pread(f, head, sizeof head, at, err));
+        if (memcmp(head + TAR_MAGIC_AT, "ustar", 6) != 0 || !size_of(head, &size) ||
+            memcmp(head + TAR_UNAME_AT, LEAT__SHARD_OWNER, sizeof LEAT__SHARD_OWNER) != 0)
+            return 0;
+        at += TAR_BLOCK + leat__ceil_div(size, TAR_BLOCK) * TAR_BLOCK;
+    }
+    *ours = at > 0 && at < end && end - at == 2 * TAR_BLOCK;
     return 0;
 }
 
@@ -58,10 +85,11 @@ int leat__shard_ours(const char *path, bool tar, bool *ours, leat_error *err)
 
 int leat__shard_foreign(const char *path, leat_error *err)
 {
-    return leat__fail(err, LEAT_EINVAL,
-                      "%s: is not a shard of leat export, and only these are replaced; move it away or give "
-                      "another folder",
-                      path);
+    return leat__fail(
+        err, LEAT_EINVAL,
+        "%s: is not a shard as leat export wrote it, and only these are replaced; move it away or "
+        "give another folder",
+        path);
 }
 
 int leat__shard_replaceable(const char *path, bool tar, leat_error *err)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Recognises shards that leat has written, so that no other file is replaced. Tar headers have the user
- * and group name LEAT__SHARD_OWNER; Parquet files have the key-value pair LEAT__SHARD_OWNER = "export".
+ * Recognises shards that leat has written, so that no other file is replaced. Headers of all
+ * members of a tar file have the user and group name LEAT__SHARD_OWNER, Parquet files the key-value pair
+ * LEAT__SHARD_OWNER = "export".
  */
 #ifndef LEAT_INGEST_SHARD_MARK_H
 #define LEAT_INGEST_SHARD_MARK_H

@@ -17,20 +17,35 @@ static bool ours(bool tar, const void *data, size_t len)
     return found;
 }
 
+/* Two members, of 0 and 5 bytes, and the end; an added member would be lost. */
 static void tar_files(void **state)
 {
-    char head[512] = "a.jpg";
+    char tar[5 * 512 + 1024] = "a.jpg";
+    char *second = tar + 512;
     (void)state;
-    memcpy(head + 257, "ustar", 6);
-    assert_false(ours(true, head, sizeof head));
-    memcpy(head + 265, "leather", 8);
-    assert_false(ours(true, head, sizeof head));
-    memcpy(head + 265, "leat", 5);
-    assert_true(ours(true, head, sizeof head));
-    assert_false(ours(true, head, 200));
-    assert_false(ours(true, head, 0));
-    head[257] = 'x';
-    assert_false(ours(true, head, sizeof head));
+    memcpy(tar + 124, "00000000000", 12);
+    memcpy(tar + 257, "ustar", 6);
+    memcpy(tar + 265, "leat", 5);
+    memcpy(second, tar, 512);
+    memcpy(second + 124, "00000000005", 12);
+    assert_true(ours(true, tar, 3 * 512 + 1024));
+    assert_false(ours(true, tar, 3 * 512 + 512)); /* truncated */
+    assert_false(ours(true, tar, 5 * 512 + 1024));
+    memcpy(second + 1024, tar, 512);
+    assert_true(ours(true, tar, 4 * 512 + 1024));
+    memcpy(second + 1024 + 265, "root", 5); /* added */
+    assert_false(ours(true, tar, 4 * 512 + 1024));
+    memcpy(tar + 265, "leather", 8);
+    assert_false(ours(true, tar, 3 * 512 + 1024));
+    memcpy(tar + 265, "leat", 5);
+    memcpy(tar + 124, "77777777777", 12); /* beyond the file */
+    assert_false(ours(true, tar, 3 * 512 + 1024));
+    memcpy(tar + 124, "\x80\0\0\0\x7f\xff\xff\xff\xff\xff\xff\xff", 12);
+    assert_false(ours(true, tar, 3 * 512 + 1024));
+    tar[124] = 'x';
+    assert_false(ours(true, tar, 3 * 512 + 1024));
+    assert_false(ours(true, tar, 200));
+    assert_false(ours(true, tar, 0));
 }
 
 static void parquet_files(void **state)
