@@ -286,7 +286,6 @@ static void large_caps_are_held_in_chunks(void **state)
     assert_int_equal(leat__mem_used(LEAT__MEM_PAGE), 0);
 }
 
-/* Large pages are in whole huge pages if little is lost by that, and if the cap has room for it. */
 /* Whether the mapping that contains `data` has the flag `name` in /proc/self/smaps. */
 static bool has_flag(const void *data, const char *name)
 {
@@ -304,30 +303,59 @@ static bool has_flag(const void *data, const char *name)
     return found;
 }
 
+/* A cache with one user and a budget that no other uses. */
+typedef struct single {
+    leat_budget *budget;
+    leat__cache *cache;
+    leat__cache_user user;
+} single;
+
+static void single_open(single *s, uint64_t cap)
+{
+    assert_ok(leat_budget_open(&s->budget, 128 << 20, NULL));
+    s->user = user_of(s->budget, cap, false);
+    assert_ok(leat__cache_open(&s->cache, pack, NULL));
+}
+
+/* A page that is to be filled. */
+static leat__cached *single_page(single *s, uint64_t number, uint64_t bytes)
+{
+    leat__cached *page;
+    assert_int_equal(leat__cache_get(s->cache, &s->user, number, bytes, 1, NULL, &page), LEAT__CACHE_FILL);
+    return page;
+}
+
+static void single_filled(single *s, leat__cached *page)
+{
+    leat__cache_filled(s->cache, page, 0);
+    leat__cache_unpin(s->cache, page);
+}
+
+static void single_close(single *s)
+{
+    leat__cache_leave(&s->cache, &s->user);
+    assert_int_equal(charged(s->budget), 0);
+    leat_budget_close(&s->budget);
+}
+
 static void small_pages_of_memory_where_asked_for(void **state)
 {
     enum { MIB = 1 << 20 };
     static const uint64_t sizes[] = {4 * MIB - 100000, 12 * MIB, 20000}; /* the last one is in a chunk */
     (void)state;
     for (int small = 0; small < 2; small++) {
-        leat_budget *budget;
-        leat__cache *c;
-        assert_ok(leat_budget_open(&budget, 128 * MIB, NULL));
-        leat__cache_user u = user_of(budget, 64 * MIB, false);
-        u.small_pages = small;
-        assert_ok(leat__cache_open(&c, pack, NULL));
+        single s;
+        single_open(&s, 64 * MIB);
+        s.user.small_pages = small;
         for (uint64_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-            leat__cached *page;
-            uint64_t before = atomic_load(&u.bytes);
-            assert_int_equal(leat__cache_get(c, &u, i, sizes[i], 1, NULL, &page), LEAT__CACHE_FILL);
+            uint64_t before = atomic_load(&s.user.bytes);
+            leat__cached *page = single_page(&s, i, sizes[i]);
             memset(page->data, 1, page->bytes);
             if (small) assert_false(has_flag(page->data, " hg"));
-            if (i == 0) assert_int_equal(atomic_load(&u.bytes) - before, small ? sizes[i] : 4 * MIB);
-            leat__cache_filled(c, page, 0);
-            leat__cache_unpin(c, page);
+            if (i == 0) assert_int_equal(atomic_load(&s.user.bytes) - before, small ? sizes[i] : 4 * MIB);
+            single_filled(&s, page);
         }
-        leat__cache_leave(&c, &u);
-        leat_budget_close(&budget);
+        single_close(&s);
     }
 }
 
@@ -349,25 +377,20 @@ static void new_memory_is_faulted_in_where_asked_for(void **state)
     static const uint64_t sizes[] = {2 * MIB - 100000, 20000}; /* the last one is in a chunk */
     (void)state;
     for (int populate = 0; populate < 2; populate++) {
-        leat_budget *budget;
-        leat__cache *c;
-        assert_ok(leat_budget_open(&budget, 128 * MIB, NULL));
-        leat__cache_user u = user_of(budget, 16 * MIB, false);
-        u.populate = populate;
-        u.small_pages = true; /* one fault would bring a whole huge page */
-        assert_ok(leat__cache_open(&c, pack, NULL));
+        single s;
+        single_open(&s, 16 * MIB);
+        s.user.populate = populate;
+        s.user.small_pages = true; /* one fault would bring a whole huge page */
         for (uint64_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-            leat__cached *page;
-            assert_int_equal(leat__cache_get(c, &u, i, sizes[i], 1, NULL, &page), LEAT__CACHE_FILL);
+            leat__cached *page = single_page(&s, i, sizes[i]);
             if (populate || i == 0) assert_int_equal(is_in_memory(page->data, page->bytes), populate);
-            leat__cache_filled(c, page, 0);
-            leat__cache_unpin(c, page);
+            single_filled(&s, page);
         }
-        leat__cache_leave(&c, &u);
-        leat_budget_close(&budget);
+        single_close(&s);
     }
 }
 
+/* Large pages are in whole huge pages if little is lost by that, and if the cap has room for it. */
 static void large_pages_are_whole_huge_pages(void **state)
 {
     enum { MIB = 1 << 20 };
@@ -380,24 +403,14 @@ static void large_pages_are_whole_huge_pages(void **state)
                  {4 * MIB - 100000, 4 * MIB - 1, 4 * MIB - 100000}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        leat_budget *budget;
-        leat_budget_stats s;
-        leat__cache *c;
-        leat__cached *page;
-        assert_ok(leat_budget_open(&budget, 64 * MIB, NULL));
-        leat__cache_user u = user_of(budget, cases[i].cap, false);
-        assert_ok(leat__cache_open(&c, pack, NULL));
-        assert_int_equal(leat__cache_get(c, &u, 0, cases[i].bytes, 1, NULL, &page), LEAT__CACHE_FILL);
+        single s;
+        single_open(&s, cases[i].cap);
+        leat__cached *page = single_page(&s, 0, cases[i].bytes);
         memset(page->data, 1, page->bytes);
         assert_int_equal(page->bytes, cases[i].bytes);
-        leat_budget_read(budget, &s);
-        assert_int_equal(s.cat_used[LEAT_BUDGET_PAGE], cases[i].charged);
-        leat__cache_filled(c, page, 0);
-        leat__cache_unpin(c, page);
-        leat__cache_leave(&c, &u);
-        leat_budget_read(budget, &s);
-        assert_int_equal(s.cat_used[LEAT_BUDGET_PAGE], 0);
-        leat_budget_close(&budget);
+        assert_int_equal(charged(s.budget), cases[i].charged);
+        single_filled(&s, page);
+        single_close(&s);
     }
 }
 
