@@ -589,7 +589,7 @@ static int check_opts(leat_dedup_images_opts *o, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "%s: results are written to a local file", o->output);
     if (o->input_count == 0) return leat__fail(err, LEAT_EINVAL, "no input was named");
     if (o->csv_pack && o->input_count > 1)
-        return leat__fail(err, LEAT_EINVAL, "`csv_pack` is for one input, not for %u", o->input_count);
+        return leat__fail(err, LEAT_EINVAL, "csv_pack is for one input, not for %u", o->input_count);
     LEAT_TRY(leat__pack_spare_result(o->output, o->csv, err));
     for (uint32_t i = 0; i < o->input_count; i++) {
         LEAT_TRY(leat__pack_spare_input(o->output, o->inputs[i], err));
