@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "curate/dedup_index.h"
+#include "curate/dedup_places.h"
 #include "io/file.h"
 
 #define BLOCK 4096u
@@ -329,161 +330,6 @@ static int gather_edges(leat__dedup *d, leat__dedup_state *groups, leat__part_pi
     return 0;
 }
 
-static uint64_t shard_bytes(const leat__dedup *d)
-{
-    return d->opts->shard_bytes ? d->opts->shard_bytes : UINT64_C(1) << 30;
-}
-
-/* Per part and for the end: documents before it, and its place in the output. `shards`: lengths of
- * the output files. */
-typedef struct places {
-    leat__buf documents, place, shards; /* entries of 8, 16 and 8 bytes */
-} places;
-
-static void init_places(places *p)
-{
-    leat__buf_init(&p->documents, LEAT__MEM_CURATE, 1u << 30);
-    leat__buf_init(&p->place, LEAT__MEM_CURATE, 1u << 30);
-    leat__buf_init(&p->shards, LEAT__MEM_CURATE, 1u << 30);
-}
-
-static void reset_places(places *p)
-{
-    leat__buf_reset(&p->documents);
-    leat__buf_reset(&p->place);
-    leat__buf_reset(&p->shards);
-}
-
-/* Adds the parts that begin at this document. */
-static void place_parts(const sketched *s, places *p, uint32_t *part, uint64_t document,
-                        const leat__place *at)
-{
-    for (; *part <= s->d->part->parts && s->base[*part] == document; (*part)++) {
-        leat__buf_append(&p->documents, &document, 8);
-        leat__buf_append(&p->place, at, sizeof *at);
-    }
-}
-
-/* Advances the place by a kept document. As in shards.c, a file ends before the line that would
- * exceed its size. */
-static void place_line(leat__place *at, uint64_t bytes, uint64_t most, places *p)
-{
-    if (at->offset > 0 && at->offset + bytes > most) {
-        leat__buf_append(&p->shards, &at->offset, 8);
-        *at = (leat__place){at->shard + 1, 0};
-    }
-    at->offset += bytes;
-}
-
-/* Computes where each part is written in uncompressed output files. Documents of an index are not written. */
-static int find_places(const sketched *s, leat__file *decisions, leat__file *lengths, places *p,
-                       leat_error *err)
-{
-    const leat__dedup *d = s->d;
-    const uint64_t n = d->st.document;
-    leat__dedup_decision decision[BLOCK];
-    uint64_t bytes[BLOCK];
-    leat__place at = {0, 0};
-    uint32_t part = 0;
-    for (; part < d->part->parts && s->base[part] < d->against; part++) {
-        leat__buf_append(&p->documents, &s->base[part], 8);
-        leat__buf_append(&p->place, &at, sizeof at);
-    }
-    for (uint64_t from = d->against; from < n; from += BLOCK) {
-        uint64_t take = LEAT_MIN(BLOCK, n - from);
-        LEAT_TRY(
-            leat__file_pread(decisions, decision, take * sizeof *decision, from * sizeof *decision, err));
-        LEAT_TRY(leat__file_pread(lengths, bytes, take * 8, (from - d->against) * 8, err));
-        for (uint64_t i = 0; i < take; i++) {
-            place_parts(s, p, &part, from + i, &at);
-            if (bytes[i] > 0 && decision[i].kept_for == from + i)
-                place_line(&at, bytes[i], shard_bytes(d), p);
-        }
-    }
-    place_parts(s, p, &part, n, &at);
-    leat__buf_append(&p->shards, &at.offset, 8);
-    return 0;
-}
-
-static void put_list(leat__json *j, const char *key, const leat__buf *list)
-{
-    leat__json_key(j, key);
-    leat__json_array(j);
-    for (size_t at = 0; at < list->len; at += 8)
-        leat__json_u64(j, leat__load_u64((const uint8_t *)list->data + at));
-    leat__json_end(j);
-}
-
-static int store_places(leat__dedup *d, const places *p, leat_error *err)
-{
-    char path[4096];
-    leat__buf json;
-    leat__json j;
-    if (p->documents.status != 0 || p->place.status != 0 || p->shards.status != 0)
-        return leat__fail_nomem(err, p->place.len, "places");
-    leat__buf_init(&json, LEAT__MEM_CURATE, 1u << 30);
-    leat__json_init(&j, &json, 0);
-    leat__json_object(&j);
-    put_list(&j, "documents", &p->documents);
-    put_list(&j, "places", &p->place);
-    put_list(&j, "shards", &p->shards);
-    leat__json_end(&j);
-    int rc = leat__part_store(d->part, leat__dedup_path(d, "places.json", path), &json, err);
-    leat__buf_reset(&json);
-    return rc;
-}
-
-static int write_places(leat__dedup *d, const sketched *s, leat_error *err)
-{
-    char path[4096];
-    leat__file *decisions = NULL, *lengths = NULL;
-    places p;
-    int rc;
-    init_places(&p);
-    if (d->opts->compress) { /* compressed lengths are not known in advance */
-        for (uint32_t i = 0; i <= d->part->parts; i++) leat__buf_append(&p.documents, &s->base[i], 8);
-        LEAT_GO(rc, out, store_places(d, &p, err));
-        goto out;
-    }
-    LEAT_GO(rc, out,
-            leat__file_open(&decisions, leat__dedup_path(d, "decisions", path), LEAT__FILE_READ, err));
-    LEAT_GO(rc, out, leat__file_open(&lengths, leat__dedup_path(d, "side-7", path), LEAT__FILE_READ, err));
-    LEAT_GO(rc, out, find_places(s, decisions, lengths, &p, err));
-    rc = store_places(d, &p, err);
-out:
-    leat__file_close(&decisions);
-    leat__file_close(&lengths);
-    reset_places(&p);
-    return rc;
-}
-
-static void take_list(const json_t *root, const char *key, leat__buf *out)
-{
-    const json_t *list = json_object_get(root, key);
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        uint64_t n = (uint64_t)json_integer_value(json_array_get(list, i));
-        leat__buf_append(out, &n, 8);
-    }
-}
-
-static int read_places(leat__dedup *d, places *p, leat_error *err)
-{
-    char path[4096], *data = NULL;
-    size_t len, n = d->part->parts + 1;
-    LEAT_TRY(leat__file_load(leat__dedup_path(d, "places.json", path), 1u << 30, 1, &data, &len, err));
-    json_t *root = json_loadb(data, len, 0, NULL);
-    take_list(root, "documents", &p->documents);
-    take_list(root, "places", &p->place);
-    take_list(root, "shards", &p->shards);
-    json_decref(root);
-    leat__free(data);
-    bool plain = !d->opts->compress;
-    if (p->documents.len == 8 * n && p->place.len == (plain ? sizeof(leat__place) * n : 0) &&
-        (p->shards.len > 0) == plain)
-        return 0;
-    return leat__fail(err, LEAT_EDATA, "%s: is damaged (use `force` to start over)", path);
-}
-
 static int resolve(leat__dedup *d, const sketched *s, leat_error *err)
 {
     const uint32_t n = d->part->groups;
@@ -503,7 +349,7 @@ static int resolve(leat__dedup *d, const sketched *s, leat_error *err)
     leat__free(path);
     if (rc == 0) rc = leat__dedup_rank(d, err);
     if (rc == 0) rc = leat__dedup_resolve(d, err);
-    if (rc == 0) rc = write_places(d, s, err);
+    if (rc == 0) rc = leat__dedup_places_write(d, s->base, err);
     return rc == 0 ? leat__dedup_save(d, err) : rc;
 }
 
@@ -515,34 +361,19 @@ static int load_resolved(leat__dedup *d, leat_error *err)
     return leat__dedup_state_read(d, leat__dedup_path(d, "state.json", path), &d->st, err);
 }
 
-/* Loads the document numbers of a part and its place in the output. */
-static int find_part(leat__dedup *d, places *p, leat__part_place *place, leat_error *err)
-{
-    const uint32_t i = d->part->number;
-    LEAT_TRY(read_places(d, p, err));
-    d->base = leat__load_u64((const uint8_t *)p->documents.data + 8 * (size_t)i);
-    d->end = leat__load_u64((const uint8_t *)p->documents.data + 8 * ((size_t)i + 1));
-    if (p->place.len == 0) return 0;
-    place->shard_bytes = shard_bytes(d);
-    memcpy(&place->begin, p->place.data + i * sizeof place->begin, sizeof place->begin);
-    memcpy(&place->end, p->place.data + (i + 1) * sizeof place->end, sizeof place->end);
-    d->place = place;
-    return 0;
-}
-
 static int write_part(leat__dedup *d, leat_error *err)
 {
     char path[4096];
     bool done;
-    places p;
+    leat__dedup_places p;
     leat__part_place place;
     leat__dedup_state st = {0};
     LEAT_TRY(leat__part_done(d->part, "part", &done, err));
     if (done) return 0;
     if (d->part->number >= d->part->parts)
         return leat__fail(err, LEAT_EINVAL, "part %u does not exist", d->part->number);
-    init_places(&p);
-    int rc = find_part(d, &p, &place, err);
+    leat__dedup_places_init(&p);
+    int rc = leat__dedup_places_part(d, &p, &place, err);
     leat__part_path(d->part, "sketch", d->part->number, ".json", path);
     if (rc == 0) rc = leat__dedup_state_read(d, path, &st, err);
     if (rc == 0) rc = leat__dedup_state_inputs(&st, &d->files, err);
@@ -550,7 +381,7 @@ static int write_part(leat__dedup *d, leat_error *err)
     if (rc == 0) rc = leat__dedup_write(d, err);
     d->place = NULL;
     leat__dedup_state_reset(&st);
-    reset_places(&p);
+    leat__dedup_places_reset(&p);
     return rc;
 }
 
@@ -671,12 +502,12 @@ static int join_step(leat__dedup *d, leat__buf *json, leat_error *err)
     leat__join j = {.part = d->part,
                     .output = o->output,
                     .names = {"kept", "clusters", "bad"},
-                    .shard_bytes = shard_bytes(d),
+                    .shard_bytes = leat__dedup_shard_bytes(d),
                     .compress = (leat__compress)o->compress,
                     .first = d->against > 0};
-    places p;
-    init_places(&p);
-    int rc = read_places(d, &p, err);
+    leat__dedup_places p;
+    leat__dedup_places_init(&p);
+    int rc = leat__dedup_places_read(d, &p, err);
     j.shards = p.shards.len / 8;
     if (rc == 0 && j.shards > 0) j.shard_length = (const uint64_t *)(const void *)p.shards.data;
     if (rc == 0 && d->part->step == LEAT__PART_JOIN) {
@@ -687,7 +518,7 @@ static int join_step(leat__dedup *d, leat__buf *json, leat_error *err)
         if (rc == 0) leat__dedup_json(d->stats, json);
     }
     leat__join_close(&j);
-    reset_places(&p);
+    leat__dedup_places_reset(&p);
     return rc;
 }
 
