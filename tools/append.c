@@ -12,11 +12,9 @@
 static const leat__param options[] = {
     CLI_PATH("output", 'o', NULL, "PACK", "the pack to append to"),
     CLI_CHOICE("if-exists", 0, "fail", "fail|skip|update",
-               "what to do with samples whose key the pack has: stop, keep the pack's, "
-               "or put the new ones in "
-               "their place"),
+               "when the pack already has the key of a sample: stop, keep the pack's sample, or replace it"),
     CLI_CHOICE("on-error", 0, "fail", "fail|skip",
-               "what to do with samples that cannot be packed: stop, or leave out and count"),
+               "what to do with samples that cannot be packed: stop, or skip and count them"),
     CLI_FLAG("strict", 0, "folders: append every file, also hidden ones and those without an image suffix"),
     CLI_PATH("report", 0, NULL, "FILE",
              "list what was left out here: one JSON object per line with key, offset, reason"),
@@ -72,7 +70,7 @@ static int run(cli *c)
     if (cli_packing_run(c, &o, NULL, "appending", &st, NULL, &err) != 0) return cli_fail(c, &err);
     int code = cli_packing_end(c, &o, &st);
     if (st.existing)
-        cli_say(c, "%llu sample%s there already: %s", (unsigned long long)st.existing,
+        cli_say(c, "%llu sample%s in the pack already: %s", (unsigned long long)st.existing,
                 st.existing == 1 ? " was" : "s were", o.append == LEAT_APPEND_SKIP ? "kept" : "replaced");
     char in[24], out[24];
     if (c->json) print_json(c, &st);

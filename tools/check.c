@@ -22,7 +22,7 @@ static const leat__param options[] = {
     CLI_FLAG("strict", 0, "take every file of a folder, whatever its name"),
     CLI_REPLACE,
     CLI_THREADS,
-    CLI_BYTES("memory", 0, "0", 0, 1e15, "hard budget of what is in flight, 0 = half of what is available"),
+    CLI_BYTES("memory", 0, "0", 0, 1e15, "hard memory budget, 0 = half of what is available"),
     CLI_INT("max-pixels", 0, "0", 0, 1e15, "N", "largest image, 0 = 178956970"),
     CLI_END,
 };
@@ -59,7 +59,7 @@ void cli_check_issues(cli *c, const char *output, const leat_check_stats *st, bo
         if (st->issues[i].count > 0) print_issue(c, &st->issues[i], pack);
     for (uint32_t i = 0; i < st->issue_count; i++)
         if (st->issues[i].off && !limits)
-            cli_say(c, "%s is true of more than half of the images: not listed", st->issues[i].name);
+            cli_say(c, "more than half of the images have the issue %s: not listed", st->issues[i].name);
     leat_pack_close(&pack);
 }
 

@@ -117,7 +117,7 @@ static int take_pair(reading *r, const yaml_node_pair_t *pair, leat_error *err)
     LEAT_TRY(find_key(r, key, &i, err));
     const leat__param *p = r->line->params[i];
     if (r->seen[i])
-        return leat__fail(err, LEAT_EINVAL, "%s:%zu: '%s' is there twice", r->path, line_of(key), p->name);
+        return leat__fail(err, LEAT_EINVAL, "%s:%zu: '%s' appears twice", r->path, line_of(key), p->name);
     r->seen[i] = true;
     if (value->type != YAML_SCALAR_NODE && p->kind != LEAT__PARAM_STRING)
         return leat__fail(err, LEAT_EINVAL, "%s:%zu: '%s' needs a single value", r->path, line_of(key),

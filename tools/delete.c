@@ -86,7 +86,7 @@ static int run(cli *c)
     if (rc != 0) return cli_fail(c, &err);
     bool finding = d.missing > 0 && !cli_flag(c, "missing-ok");
     if (finding)
-        cli_warn(c, "%llu key%s not there (\"%s\"%s)", (unsigned long long)d.missing,
+        cli_warn(c, "%llu key%s not in the pack (\"%s\"%s)", (unsigned long long)d.missing,
                  d.missing == 1 ? " was" : "s were", d.first, d.missing == 1 ? "" : ", ...");
     print(c, &d);
     return finding ? CLI_FINDING : CLI_OK;
@@ -94,7 +94,7 @@ static int run(cli *c)
 
 const cli_command cli_cmd_delete = {
     .name = "delete",
-    .summary = "leave samples out of a pack, by key",
+    .summary = "delete samples from a pack, by key",
     .examples = (const cli_example[]){{"leat delete photos.leat cat/1.jpg dog/2.jpg", "two samples"},
                                       {"leat delete photos.leat --keys bad.txt", "those that are listed"},
                                       {NULL, NULL}},

@@ -30,7 +30,7 @@ const leat__param cli_load_options[] = {
     CLI_CHOICE("dtype", 0, "u8", LEAT__OUTPUT_DTYPE_CHOICES, "element type of the images"),
     CLI_CHOICE("layout", 0, "nchw", LEAT__LAYOUT_CHOICES, "memory layout of the images"),
     CLI_CHOICE("like", 0, "pillow13", LEAT__PASS_CHOICES,
-               "whose pixels a resize gives; fast: near Pillow's, and faster"),
+               "pixels of a resize: as Pillow 13 or 12 makes them, or fast: close to these"),
     CLI_CHOICE("orientation", 0, "apply", "apply|ignore",
                "turn images as their EXIF says, or deliver them as stored"),
     CLI_STRING("ops", 0, NULL, "TEXT",
@@ -39,14 +39,13 @@ const leat__param cli_load_options[] = {
                "images in a batch: of one size; padded to the largest; each with its own size"),
     CLI_INT("pad-multiple", 0, "1", 1, LEAT_PAD_MULTIPLE_MAX, "N",
             "--collate pad: height and width are multiples of this"),
-    CLI_FLOAT("pad-value", 0, "0", -1e9, 1e9, "V",
-              "--collate pad: what stands beside an image, after Normalize"),
-    CLI_FLAG("pad-mask", 0, "--collate pad: one more field, true where the image is"),
+    CLI_FLOAT("pad-value", 0, "0", -1e9, 1e9, "V", "--collate pad: value of the padding, after Normalize"),
+    CLI_FLAG("pad-mask", 0, "--collate pad: also deliver a mask, true where the image is"),
     CLI_CHOICE("bucket", 0, NULL, "aspect|size",
                "batches of images of similar width / height or width x height"),
     CLI_INT("buckets", 0, LEAT__TEXT(LEAT_BUCKETS), 1, LEAT_BUCKETS_MAX, "N",
             "--bucket: how many, of equal size"),
-    CLI_STRING("bucket-edges", 0, NULL, "A,B", "--bucket: where they end, instead of --buckets"),
+    CLI_STRING("bucket-edges", 0, NULL, "A,B", "--bucket: upper edges of the buckets, instead of --buckets"),
     CLI_STRING("follow", 0, NULL, "ROLES",
                "fields that follow the image: \"mask; boxes = Boxes(xywh)\"; see leat help Mask"),
     CLI_CHOICE("mix-labels", 0, NULL, "soft|pairs",
@@ -59,7 +58,7 @@ const leat__param cli_load_options[] = {
     CLI_INT("seed", 0, "0", 0, 9007199254740992.0, "S", "seed of order and augmentation"),
     CLI_INT("epochs", 'e', "1", 1, 1000000, "E", "number of epochs"),
     CLI_FLAG("drop-last", 0, "drop the last, smaller batch"),
-    CLI_FLAG("keep-last", 0, "keep it even if some ranks then get an empty batch"),
+    CLI_FLAG("keep-last", 0, "keep the last batch even if some ranks then get an empty one"),
     CLI_PATH("keys", 0, NULL, "FILE", "only the samples with these keys, one per line"),
     CLI_PATH("select", 0, NULL, "PACK", "only the samples of this selection: of leat select or leat dedup"),
     CLI_STRING("balance", 0, NULL, "FIELD", "draw every value of this int field equally often"),
@@ -69,7 +68,7 @@ const leat__param cli_load_options[] = {
             "quasi_random: windows that a batch draws from"),
     CLI_CHOICE("on-error", 0, "fail", "fail|skip|replace", "what to do with a bad sample"),
     CLI_INT("max-bad", 0, "0", 0, 9007199254740992.0, "N",
-            "more bad samples than this per epoch fail it, 0 = no limit"),
+            "fail when an epoch has more bad samples than this, 0 = no limit"),
     CLI_PATH("quarantine", 0, NULL, "FILE", "append bad samples to this file as JSON lines"),
     CLI_END,
 };
@@ -77,16 +76,17 @@ const leat__param cli_load_options[] = {
 const leat__param cli_load_machine[] = {
     CLI_THREADS,
     CLI_BYTES("memory", 'm', LEAT__TEXT(LEAT__DEFAULT_MEMORY), 0, 1e18,
-              "byte budget, 0 = half of what is left"),
+              "memory budget, 0 = half of what is available"),
     CLI_STRING("cache", 0, LEAT__DEFAULT_CACHE_NAME, "os|process|device|disk:DIR",
-               "who keeps pages: the system, the loader, the GPU (tiles), or, of a remote pack, a folder"),
+               "where pages are cached: by the system, in the loader, on the GPU (tiles), or in a folder "
+               "(remote packs)"),
     CLI_BYTES("cache-bytes", 0, "0", 0, 1e18,
               "size limit of the disk:DIR folder, 0 = half of the free space there"),
     CLI_INT("prefetch", 0, "0", 0, 1024, "N", "batches made ahead, 0 = decided while running"),
     CLI_INT("io-depth", 0, "0", 0, 1024, "N", "reads in flight, 0 = decided while running"),
     CLI_STRING("device", 0, NULL, "cpu|cuda[:N]", "where batches arrive: host memory or a GPU"),
-    CLI_CHOICE("decode", 0, "auto", "auto|cpu|gpu", "who decodes tiled images, with --device cuda"),
-    CLI_BYTES("device-memory", 0, "0", 0, 1e18, "of the GPU, for batches; 0 = a quarter of what is free"),
+    CLI_CHOICE("decode", 0, "auto", "auto|cpu|gpu", "where tiled images are decoded, with --device cuda"),
+    CLI_BYTES("device-memory", 0, "0", 0, 1e18, "GPU memory for batches; 0 = a quarter of what is free"),
     CLI_INT("rank", 0, "0", 0, 1000000, "R", "index of this rank"),
     CLI_INT("world", 0, "1", 1, 1000000, "W", "number of ranks"),
     CLI_FLOAT("step-ms", 0, "0", 0, 3600000, "MS", "simulate a training step of this length"),
@@ -118,7 +118,8 @@ static int ops_alone(cli *c, leat_error *err)
     bool wins = cli_typed(c, "ops");
     for (size_t i = 0; i < LEAT_COUNT(parts); i++)
         if (cli_given(c, parts[i]) && (!wins || cli_typed(c, parts[i])))
-            return leat__fail(err, LEAT_EINVAL, "--ops is the whole pipeline: write what --%s says into it",
+            return leat__fail(err, LEAT_EINVAL,
+                              "--ops is the whole pipeline, so --%s has no effect: put it into --ops",
                               parts[i]);
     return 0;
 }
@@ -132,7 +133,7 @@ static int make_ops(load_flags *f, cli *c, leat_error *err)
         LEAT_TRY(ops_alone(c, err));
         return leat__buf_puts(&f->ops, ops);
     }
-    if (cli_typed(c, "flip") && crop != 0) return leat__fail(err, LEAT_EINVAL, "--flip goes with --crop rrc");
+    if (cli_typed(c, "flip") && crop != 0) return leat__fail(err, LEAT_EINVAL, "--flip needs --crop rrc");
     /* Without --dtype, images of 16 bits and floats keep their type. */
     if (cli_given(c, "dtype")) dtype = leat_dtype_name(leat__output_dtype((uint32_t)cli_choice(c, "dtype")));
     load_ops_write(&f->ops, crop, (int)cli_int(c, "size"), cli_float(c, "flip"), cli_str(c, "like"), dtype,

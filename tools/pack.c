@@ -69,7 +69,7 @@ static const leat__param order[] = {
 
 static const leat__param shards[] = {
     CLI_STRING("members", 0, NULL, "LIST",
-               "take these kinds of members, such as jpg,cls,txt, and pass over others; else all kinds that "
+               "take these kinds of members, such as jpg,cls,txt, and skip others; else all kinds that "
                "the first samples have"),
     CLI_INT("infer", 0, "64", 1, 1e9, "N", "samples to read before the types of members are decided"),
     CLI_STRING("default", 0, NULL, "FIELD=N,...",
@@ -121,9 +121,9 @@ static int fill(cli *c, leat_ingest_opts *o, leat_error *err)
     o->max_scans = (uint32_t)cli_int(c, "max-scans");
     o->max_work = (uint64_t)cli_int(c, "max-work");
     if (cli_given(c, "tiles") && o->images != LEAT_IMAGES_TILED)
-        return leat__fail(err, LEAT_EINVAL, "--tiles goes with --images tiled");
+        return leat__fail(err, LEAT_EINVAL, "--tiles needs --images tiled");
     if (cli_given(c, "mix-raw") && o->images != LEAT_IMAGES_MIX)
-        return leat__fail(err, LEAT_EINVAL, "--mix-raw goes with --images mix");
+        return leat__fail(err, LEAT_EINVAL, "--mix-raw needs --images mix");
     if (o->images == LEAT_IMAGES_RAW && (o->quality > 0 || o->trust))
         return leat__fail(err, LEAT_EINVAL, "--%s has no effect with --images raw: all images are decoded",
                           o->quality > 0 ? "quality" : "trust");

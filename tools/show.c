@@ -314,7 +314,7 @@ static int run(cli *c)
         return cli_usage(c, "--count has no effect: all samples of the given keys are shown");
     if (sheet && cli_given(c, "as"))
         return cli_usage(c, "--as has no effect with --output: a contact sheet is written as PNG");
-    if (cli_flag(c, "force") && !sheet) return cli_usage(c, "--force goes with --output");
+    if (cli_flag(c, "force") && !sheet) return cli_usage(c, "--force needs --output");
     if (!sheet && !c->json && how == SHOW_AUTO && !isatty(STDOUT_FILENO))
         return cli_usage(c, "stdout is not a terminal: give -o FILE.png, or say how with --as");
     if (how == SHOW_AUTO)

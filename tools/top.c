@@ -207,7 +207,7 @@ static int follow(job *j, leat_error *err)
         if (news || j->draws) LEAT_TRY(show(j, false, err));
         if (!waits(j))
             return leat__fail(err, LEAT_EDATA,
-                              "%s: no new record for %g s: the run was killed, or stands still (--wait TIME "
+                              "%s: no new record for %g s: the run was killed, or hangs (--wait TIME "
                               "waits longer)",
                               cli_arg(j->c, 0), cli_float(j->c, "wait"));
         if (leave(j)) return 0;

@@ -15,13 +15,13 @@
 #define WITH_MAX 64u
 
 static const leat__param options[] = {
-    CLI_FLAG("with", 0, "take the packs behind PACK, also with commas between, as columns beside it"),
+    CLI_FLAG("with", 0, "show the columns of the packs that follow PACK (spaces or commas between them)"),
     CLI_PATH("selection", 0, NULL, "PACK", "begin with this selection"),
     CLI_PATH("save", 0, NULL, "PACK",
              "save selections here, with a number added when it exists; else beside the pack"),
     CLI_STRING("field", 0, NULL, "NAME", "image field; else the first"),
     CLI_INT("port", 'p', "0", 0, 65535, "PORT", "port on 127.0.0.1, 0 = any free one"),
-    CLI_BYTES("memory", 0, "1G", 1 << 20, 1e15, "budget of columns and results that are held"),
+    CLI_BYTES("memory", 0, "1G", 1 << 20, 1e15, "memory budget for columns and results"),
     CLI_END,
 };
 
@@ -102,7 +102,7 @@ static int view_pack(cli *c, const char *const *with, uint32_t count)
     leat_error err = {0};
     leat__view *view = NULL;
     if (count > 0 && !cli_flag(c, "with"))
-        return cli_usage(c, "'%s': packs of columns come behind --with", cli_arg(c, 1));
+        return cli_usage(c, "'%s': packs of columns come after --with", cli_arg(c, 1));
     if (count == 0 && cli_flag(c, "with")) return cli_usage(c, "--with: no pack of columns was named");
     if (count > WITH_MAX) return cli_usage(c, "--with: more than %u packs", WITH_MAX);
     const leat__view_opts o = {.pack = cli_arg(c, 0),
@@ -155,7 +155,7 @@ const cli_command cli_cmd_view = {
                                     .path = true,
                                     .optional = true,
                                     .many = true,
-                                    .help = "behind --with: packs of columns made from PACK"},
+                                    .help = "after --with: packs of columns made from PACK"},
                                    {.name = NULL}},
     .options = {{"Viewing", options}},
     .json = (const cli_key[]){{"url", "address of the page"},

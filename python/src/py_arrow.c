@@ -259,7 +259,7 @@ static int fill_keys(struct ArrowArray *a, stream *s, uint64_t rows)
     for (uint64_t i = 0; i < rows; i++) {
         LEAT_TRY(leat_pack_rows(s->pack->pack, s->at + i, 1, &row, &s->error));
         if (!leat__add_u64(total, row.key_size, &total) || total > INT32_MAX)
-            return leat__fail(&s->error, LEAT_ELIMIT, "keys of one batch pass 2 GiB");
+            return leat__fail(&s->error, LEAT_ELIMIT, "the keys of one batch exceed 2 GiB");
     }
     int32_t *offsets = array_buffer(a, 1, (rows + 1) * sizeof *offsets);
     char *text = array_buffer(a, 2, total + 1);

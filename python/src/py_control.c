@@ -36,7 +36,7 @@ int py_run_begin(py_run *r, PyObject *inputs, PyObject *control)
     *r = (py_run){0};
     if (PyObject_GetBuffer(control, &r->view, PyBUF_CONTIG) != 0) return -1;
     if (r->view.len != PY_CONTROLS * (Py_ssize_t)sizeof(uint64_t))
-        PyErr_SetString(PyExc_ValueError, "the control array has another size");
+        PyErr_SetString(PyExc_ValueError, "the control array has the wrong size");
     else r->paths = py_path_list(inputs, &r->count);
     if (r->paths != NULL) return 0;
     PyBuffer_Release(&r->view);

@@ -169,7 +169,7 @@ static bool asks_other_device(const py_tensor *t, PyObject *device)
     if (device == Py_None) return false;
     if (!PyArg_ParseTuple(device, "ll", &type, &id)) return true;
     if (t->device < 0 ? type == DL_CPU : type == DL_CUDA && id == t->device) return false;
-    if (t->device < 0) PyErr_SetString(PyExc_BufferError, "this tensor is in memory of the CPU");
+    if (t->device < 0) PyErr_SetString(PyExc_BufferError, "this tensor is in CPU memory");
     else PyErr_Format(PyExc_BufferError, "this tensor is on CUDA device %d", (int)t->device);
     return true;
 }
@@ -180,7 +180,7 @@ static bool accepts_stream(const py_tensor *t, PyObject *stream)
 {
     if (stream == Py_None) return true;
     if (t->device < 0) {
-        PyErr_SetString(PyExc_BufferError, "memory of the CPU has no streams: stream must be None");
+        PyErr_SetString(PyExc_BufferError, "CPU memory has no streams: stream must be None");
         return false;
     }
     long long number = PyLong_AsLongLong(stream);
@@ -213,7 +213,7 @@ PyObject *py_tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
     bool versioned = major >= 1;
     if (!versioned && t->readonly && !wants_copy) {
         PyErr_SetString(PyExc_BufferError, "a read-only tensor needs DLPack 1.0 (max_version), which "
-                                           "can say so, or copy=True");
+                                           "has a flag for it, or copy=True");
         return NULL;
     }
     if (!wants_copy) return make_capsule(t, versioned, t->readonly ? DL_FLAG_READ_ONLY : 0);

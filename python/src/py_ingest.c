@@ -23,7 +23,7 @@ static int take_control(PyObject *o, Py_buffer *view)
     if (PyObject_GetBuffer(o, view, PyBUF_CONTIG) != 0) return -1;
     if (view->len == PY_CONTROLS * (Py_ssize_t)sizeof(uint64_t)) return 0;
     PyBuffer_Release(view);
-    PyErr_SetString(PyExc_ValueError, "the control array has another size");
+    PyErr_SetString(PyExc_ValueError, "the control array has the wrong size");
     return -1;
 }
 

@@ -561,7 +561,7 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
         all ? leat_loader_read_all(self->loader, &s, sizeof s) : leat_loader_read(self->loader, &s, sizeof s);
     self->busy = false;
     if (rc != 0) {
-        leat__fail(&err, rc, "the loader's figures cannot be read");
+        leat__fail(&err, rc, "the loader's statistics cannot be read");
         return py_raise(&err);
     }
     typedef unsigned long long u;
@@ -761,18 +761,18 @@ static PyMethodDef loader_methods[] = {
      "(fields…, sample_id) of the next batch; None at the end. True: this thread captures a CUDA graph."},
     {"set", loader_set, METH_VARARGS, NULL},
     {"counted", loader_counted, METH_VARARGS, NULL},
-    {"stop", loader_stop, METH_NOARGS, "Stops the epoch; its state can still be asked for."},
-    {"state", loader_state, METH_NOARGS, "Where the loader stands, as JSON."},
+    {"stop", loader_stop, METH_NOARGS, "Stops the epoch; its state can still be read."},
+    {"state", loader_state, METH_NOARGS, "The loader's position, as JSON."},
     {"restore", loader_restore, METH_VARARGS, "restore(json, batches done): resumes from a state."},
     {"fields", loader_fields, METH_NOARGS, "(name, type, dtype, shape) of each field of a batch."},
     {"set_memory", loader_set_memory, METH_VARARGS, "set_memory(bytes): the budget from now on."},
     {"prepared", loader_prepared, METH_VARARGS,
      "prepared(ns): time the caller spent on the last batch before the training."},
     {"stats", loader_stats, METH_VARARGS, "stats(all=False): figures of this epoch, or of all."},
-    {"advice", loader_advice, METH_NOARGS, "Lines that a user should know."},
+    {"advice", loader_advice, METH_NOARGS, "Advice for the user, one line each."},
     {"order", loader_order, METH_VARARGS, "order(epoch, first, out): samples of this rank."},
     {"counts", loader_counts, METH_NOARGS, "(samples, batches, batches given) of this rank per epoch."},
-    {"watch", loader_watch, METH_NOARGS, "Keeps the doctor's figures from now on."},
+    {"watch", loader_watch, METH_NOARGS, "Records the doctor's measurements from now on."},
     {"record", loader_record, METH_VARARGS, "record(path or None): writes the run to a file, or ends it."},
     {"doctor", loader_doctor, METH_VARARGS, "doctor(format): the bottleneck of the run, as text."},
     {"report", loader_report, METH_VARARGS, "report(title): an HTML page with plots."},

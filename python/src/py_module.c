@@ -12,7 +12,7 @@ static int module_exec(PyObject *module)
     static bool loaded;
 
     if (loaded) {
-        PyErr_SetString(PyExc_ImportError, "leat can be loaded once per process only");
+        PyErr_SetString(PyExc_ImportError, "leat can be imported only once per process");
         return -1;
     }
     if (py_tensor_register(module) != 0 || py_pack_register(module) != 0 ||

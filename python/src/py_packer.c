@@ -147,13 +147,13 @@ static int check_origin(const py_packer *self, leat_error *err)
     if (!leat__origin_read(self->stage.origin, &was))
         return leat__fail(
             err, LEAT_ESTATE,
-            "%.200s: the pack that waits for its upload in %.200s does not say what it was made from; "
+            "%.200s: the finished pack in %.200s, not yet uploaded, does not record its source; "
             "start again without resume",
             self->remote, self->stage.folder);
     if (was.identity == self->identity) return 0;
     return leat__fail(
         err, LEAT_ESTATE,
-        "%.200s: its upload was begun with other fields, classes, provenance or sizes; start again "
+        "%.200s: the unfinished upload has other fields, classes, provenance or sizes; start again "
         "without resume",
         self->remote);
 }
@@ -311,7 +311,7 @@ static int image_value(leat_pack_value *v, py_holding *h, PyObject *o)
     for (int d = 0; d < h->view.ndim && h->view.ndim <= 3; d++) {
         if (shape[d] < 1) goto refused;
         if (d < 2 && shape[d] > SIDE_MAX)
-            return wrong("an image has at most %d pixels in a side: the %s is %zd", SIDE_MAX,
+            return wrong("an image may have at most %d pixels per side; the %s is %zd", SIDE_MAX,
                          d == 0 ? "height" : "width", shape[d]);
     }
     const uint32_t dtype = pixel_dtype(&h->view);
@@ -345,7 +345,7 @@ static int array_value(leat_pack_value *v, py_holding *h, const leat_field *f, P
         if (f->type == LEAT_FIELD_ARRAY && v->shape[d] != f->shape[d]) same = false;
     }
     if (!same) {
-        return wrong("field '%s': the array has another shape or element type", f->name);
+        return wrong("field '%s': the array does not have the field's shape and element type", f->name);
     }
     v->data = h->view.buf;
     v->size = (size_t)h->view.len;
@@ -548,8 +548,9 @@ PyObject *py_compact(PyObject *module, PyObject *args, PyObject *kwargs)
 static PyMethodDef packer_methods[] = {
     {"append", packer_append, METH_VARARGS, "append(key, values): one sample."},
     {"classes", packer_classes, METH_VARARGS, "classes(field, names): names of an int field's values."},
-    {"drop", packer_drop, METH_VARARGS, "drop(key): leaves samples of the appended pack out; how many."},
-    {"finish", packer_finish, METH_NOARGS, "Writes the index; the pack is there when this returns."},
+    {"drop", packer_drop, METH_VARARGS,
+     "drop(key): drops samples of the pack that is appended to; returns how many."},
+    {"finish", packer_finish, METH_NOARGS, "Writes the index; the pack is complete when this returns."},
     {"resumed", packer_resumed, METH_NOARGS, "Samples that were already stored when writing resumed."},
     {"close", packer_close, METH_VARARGS,
      "close(discard=False): without finish; what is written can be resumed unless discarded."},

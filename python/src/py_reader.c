@@ -63,7 +63,7 @@ static int take_exception(char *text, size_t size)
     int code = code_of(type);
     PyObject *words = value != NULL ? PyObject_Str(value) : NULL;
     PyObject *bytes = words != NULL ? PyUnicode_AsEncodedString(words, "utf-8", "replace") : NULL;
-    snprintf(text, size, "%s", bytes != NULL ? PyBytes_AsString(bytes) : "an error without words");
+    snprintf(text, size, "%s", bytes != NULL ? PyBytes_AsString(bytes) : "an error without a message");
     PyErr_Clear();
     Py_XDECREF(bytes);
     Py_XDECREF(words);

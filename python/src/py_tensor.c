@@ -165,7 +165,7 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
     bool wants_rows = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS ||
                       (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS;
     if ((wants_columns && t->ndim > 1) || (!contiguous && (!wants_strides || wants_rows))) {
-        PyErr_SetString(PyExc_BufferError, "this tensor is not contiguous as asked");
+        PyErr_SetString(PyExc_BufferError, "this tensor is not contiguous in the requested order");
         return -1;
     }
     Py_INCREF(self);
@@ -256,8 +256,9 @@ static PyObject *get_cuda_array(PyObject *self, void *unused)
     const uint32_t size = leat_dtype_size(t->dtype);
     (void)unused;
     if (t->device < 0 || dtypes[t->dtype].kind == 0) {
-        PyErr_SetString(PyExc_AttributeError, t->device < 0 ? "this tensor is not on a CUDA device"
-                                                            : "bfloat16 has no name in this interface");
+        PyErr_SetString(PyExc_AttributeError,
+                        t->device < 0 ? "this tensor is not on a CUDA device"
+                                      : "this interface has no bfloat16: take the tensor through DLPack");
         return NULL;
     }
     snprintf(letters, sizeof letters, "%c%c%u", size == 1 ? '|' : '<', dtypes[t->dtype].kind, size);
@@ -297,7 +298,7 @@ static PyObject *get_array(PyObject *self, void *unused)
 
 static PyGetSetDef tensor_getset[] = {
     {"shape", get_shape, NULL, "Size of each dimension.", NULL},
-    {"strides", get_strides, NULL, "Elements from one to the next in each dimension.", NULL},
+    {"strides", get_strides, NULL, "Strides in elements.", NULL},
     {"dtype", get_dtype, NULL, "Name of the element type, as NumPy writes it.", NULL},
     {"ndim", get_ndim, NULL, "Number of dimensions.", NULL},
     {"nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL},

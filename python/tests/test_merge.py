@@ -79,7 +79,7 @@ def test_fields_are_matched_by_name(tmp_path):
     assert leat.open(tmp_path / "packed.leat").classes("kind") == ["p", "q", "r"]
     with leat.Writer(c, {"x": int, "kind": int, "note": str}, classes={"kind": ["q", "p"]}, sync=False) as w:
         w.append((1, 0, "one"), key="3")
-    with pytest.raises(leat.ArgumentError, match="class 0 of field 'kind' is \"q\", and \"p\" in a pack before it"):
+    with pytest.raises(leat.ArgumentError, match="class 0 of field 'kind' is \"q\", but \"p\" in an earlier pack"):
         leat.merge([a, c], out, force=True)
     assert len(leat.open(out)) == 2
     with leat.Writer(c, {"x": float, "kind": int, "note": str}, replace=True, sync=False) as w:

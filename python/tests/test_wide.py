@@ -485,7 +485,7 @@ def test_map_style_has_the_loaders_pixels(tmp_path):
     (ops.RandAugment(), "RandAugment works on 8-bit"),
     (ops.ElasticTransform(), "ElasticTransform works on 8-bit"),
     (ops.RandomApply([ops.GaussianBlur(3)]), "GaussianBlur works on 8-bit"),
-    (ops.RandomErasing(), "RandomErasing blanks 8-bit pixels: put it behind Normalize or ToDtype"),
+    (ops.RandomErasing(), "RandomErasing blanks 8-bit pixels: put it after Normalize or ToDtype"),
     (ops.ToDtype("u8"), r"ToDtype\(u8\) would change the values of field 'image' \(uint16, 5 channels\): use u16"),
     (ops.Normalize([0, 0, 0], 1), "Normalize.mean: one number or 5 for field 'image'"),
     (ops.Pad(1, fill=(1, 2, 3)), "Pad.fill: one number or 5 for field 'image'"),

@@ -120,7 +120,7 @@ static int read_header(const uint8_t *data, size_t len, bmp_header *h, leat_erro
     if (h->bits > 8) return 0;
     if (h->colours == 0) h->colours = 1u << h->bits;
     if (h->colours > 1u << h->bits)
-        return bad(err, LEAT_EDATA, FILE_HEADER + 32, "more colours than the bits can name");
+        return bad(err, LEAT_EDATA, FILE_HEADER + 32, "palette with more colours than its bits can index");
     if (!leat__range_inside(h->palette, h->colours * h->entry, len)) return truncated(err, len);
     return 0;
 }

@@ -217,7 +217,7 @@ static int check_parts(const leat__image_info *info, const leat__decode_request 
     for (uint32_t c = 0; c < info->channels; c++) {
         const leat__ycc_part *p = &request->parts[c];
         if (info->chroma_h == 0 || p->shrink >= LEAT__IDCT_SHRINKS)
-            return leat__fail(err, LEAT_EINVAL, "components cannot be asked for");
+            return leat__fail(err, LEAT_EINVAL, "this image cannot be decoded by components");
         uint32_t across = (c == 0 ? 1 : info->chroma_h) << p->shrink;
         uint32_t down = (c == 0 ? 1 : info->chroma_v) << p->shrink;
         uint64_t width = leat__ceil_div(info->width, across);

@@ -57,7 +57,7 @@ static void on_error(j_common_ptr cinfo)
 {
     if (cinfo->err->msg_code == JERR_NO_BACKING_STORE)
         leat__jpeg_glue_fail((leat__jpeg_glue *)cinfo->err, LEAT_ELIMIT,
-                             "coefficients of more bytes than the limit on output allows");
+                             "its coefficients exceed the limit on decoded bytes");
     fail_with_message(cinfo, code_of(cinfo->err->msg_code));
 }
 

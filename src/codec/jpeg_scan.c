@@ -683,7 +683,7 @@ static const char *find_fault(reader *r, const leat__huff *dc, const leat__huff 
     const int32_t mean = *guess + leat__huff_extend(r->acc << code, size);
     take(r, code + size);
     *guess = (int16_t)mean;
-    if (*guess != mean) return "a mean that is out of range";
+    if (*guess != mean) return "a DC coefficient out of range";
     for (uint32_t k = 0; k < 63;) {
         uint32_t symbol = 0;
         refill(r);
@@ -692,7 +692,7 @@ static const char *find_fault(reader *r, const leat__huff *dc, const leat__huff 
         if (*known) return NULL;
         take(r, length + (symbol & 15));
         if (symbol == 0) return NULL; /* the end of the block */
-        if ((symbol & 15) == 0 && symbol != 0xf0) return "a code that JPEG does not define";
+        if ((symbol & 15) == 0 && symbol != 0xf0) return "an undefined Huffman symbol";
         k += (symbol >> 4) + 1;
         if (k > 63) return "a block of more than 64 coefficients";
     }

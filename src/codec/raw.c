@@ -40,7 +40,7 @@ static int probe_kind(const uint8_t *data, leat__image_info *info, leat_error *e
     if (data[7] >= LEAT__SAMPLE_COUNT) return bad(err, 7, "unknown type of samples");
     info->type = (leat__sample_type)data[7];
     info->bits = 8 * leat__sample_bytes(info->type);
-    return leat__image_wide(info) ? 0 : bad(err, 4, "version 2 of an image of version 1");
+    return leat__image_wide(info) ? 0 : bad(err, 4, "version 2, but the image must be stored as version 1");
 }
 
 static int raw_probe(const uint8_t *data, size_t len, leat__image_info *info, leat_error *err)

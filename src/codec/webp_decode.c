@@ -154,7 +154,7 @@ static int run(const uint8_t *data, size_t len, rect r, uint32_t channels, uint8
 {
     WebPDecoderConfig config;
     if (!WebPInitDecoderConfig(&config))
-        return leat__fail(err, LEAT_ENOTSUP, "libwebp is of another version");
+        return leat__fail(err, LEAT_ENOTSUP, "libwebp has an incompatible version");
     config.options.use_cropping = 1;
     config.options.crop_left = (int)r.x;
     config.options.crop_top = (int)r.y;

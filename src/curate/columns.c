@@ -47,8 +47,8 @@ static int replace_keys(leat__columns *c, const char *text_field, const char *id
         if (leat__str_eq(name, text_field) || leat__str_eq(name, id_field))
             return leat__fail(
                 err, LEAT_EINVAL,
-                "`columns`: +%s would replace \"%s\", the key of the text or the id (name the keys "
-                "to write, too)",
+                "`columns`: +%s would replace \"%s\", the key of the text or the id (also name the "
+                "keys to write)",
                 name, name);
         c->field[i] = (int)c->wanted_count;
         c->wanted[c->wanted_count++] = (leat__jsonl_field){.name = name, .name_len = strlen(name)};
@@ -75,7 +75,7 @@ int leat__columns_parse(leat__columns *c, const char *text, const char *text_fie
         c->whole = c->whole && score;
         for (unsigned i = 0; i + 1 < c->count; i++)
             if (leat__str_eq(c->name[i], c->name[c->count - 1]))
-                return leat__fail(err, LEAT_EINVAL, "`columns`: \"%s\" is there twice", c->name[i]);
+                return leat__fail(err, LEAT_EINVAL, "`columns`: \"%s\" appears twice", c->name[i]);
     }
     return c->whole ? replace_keys(c, text_field, id_field, err) : 0;
 }

@@ -309,7 +309,7 @@ static int check_options(leat_decontaminate_opts *o, leat_error *err)
     if (o->by > LEAT_DECONTAMINATE_SPAN || o->compress > LEAT_TEXT_ZSTD)
         return leat__fail(err, LEAT_EINVAL, "by or compress is not valid");
     if (o->window > 0 && o->by != LEAT_DECONTAMINATE_SPAN)
-        return leat__fail(err, LEAT_EINVAL, "`window` goes with `by`=span");
+        return leat__fail(err, LEAT_EINVAL, "`window` needs `by`=span");
     if (o->ngram == 0) o->ngram = NGRAM;
     if (o->ngram < 2 || o->ngram > 64)
         return leat__fail(err, LEAT_EINVAL, "`ngram`: %u is not between 2 and 64", o->ngram);

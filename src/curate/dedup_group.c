@@ -168,7 +168,8 @@ static int load_slice(const grouping *g, sorter *s, const leat__band_segment *se
         for (uint64_t i = 0; i < take && rc == 0; i++) {
             if ((r[i].digest & UINT32_MAX) * s->slices >> 32 != g->slice) continue;
             const uint32_t line = r[i].line + seg->base;
-            if (*n == g->room) rc = leat__fail(err, LEAT_EBUDGET, "a bucket does not fit the memory limit");
+            if (*n == g->room)
+                rc = leat__fail(err, LEAT_EBUDGET, "a bucket does not fit the memory limit (raise `memory`)");
             else if (line >= g->d->st.document) rc = leat__fail(err, LEAT_EDATA, "%s: is damaged", seg->path);
             else s->a[(*n)++] = (leat__band_record){r[i].digest, line};
         }

@@ -544,7 +544,8 @@ static int mark_all(lines *l, leat_error *err)
     leat__dedup *d = l->d;
     uint64_t bits = d->st.pieces / 8 + 1, most = 0;
     if (bits > d->memory / 2)
-        return leat__fail(err, LEAT_EBUDGET, "%llu lines or words need at least %llu MiB of memory",
+        return leat__fail(err, LEAT_EBUDGET,
+                          "%llu lines or words need at least %llu MiB of memory (raise `memory`)",
                           (unsigned long long)d->st.pieces, (unsigned long long)(bits >> 19) + 1);
     for (uint32_t i = 0; i < l->part.count; i++) most = LEAT_MAX(most, l->part.length[i] / sizeof(record));
     l->slots = 1024;

@@ -67,12 +67,12 @@ static int check_level(const leat_dedup_opts *o, leat_error *err)
                           "`level`: lines and paragraphs are found by exact, not by fuzzy deduplication");
     if (o->profile || o->set)
         return leat__fail(err, LEAT_EINVAL,
-                          "`profile` and `set` go with whole documents (run leat filter first)");
+                          "`profile` and `set` work on whole documents only (run leat filter first)");
     if (o->keep != LEAT_KEEP_FIRST || o->index || o->against)
         return leat__fail(err, LEAT_EINVAL,
-                          "`keep`, `index` and `against` go with whole documents, not lines");
+                          "`keep`, `index` and `against` work on whole documents, not on lines");
     if (o->level == LEAT_LEVEL_SUBSTRING && o->normalize)
-        return leat__fail(err, LEAT_EINVAL, "substrings are always of words only: leave `normalize` out");
+        return leat__fail(err, LEAT_EINVAL, "substrings always compare words only: leave out `normalize`");
     return 0;
 }
 
@@ -83,7 +83,7 @@ static int check_exact(leat_dedup_opts *o, leat_error *err)
         o->bands_per_iteration || o->compatible || o->clusters != LEAT_CLUSTERS_STAR)
         return leat__fail(err, LEAT_EINVAL,
                           "`words`, `chars`, `bands`, `rows`, `threshold`, `clusters`, `compatible` and "
-                          "`bands_per_iteration` go with fuzzy deduplication");
+                          "`bands_per_iteration` are only for fuzzy deduplication");
     o->bands = 1;
     if (substring && o->shingle_words == 0) o->shingle_words = SUBSTRING_WORDS;
     if (o->shingle_words > SUBSTRING_MAX)
@@ -107,7 +107,7 @@ static int check_options(leat_dedup_opts *o, leat_error *err)
     if (o->keep != LEAT_KEEP_FIELD && o->keep_field)
         return leat__fail(err, LEAT_EINVAL, "`keep_field` is only for `keep` field");
     if (o->kind == LEAT_DEDUP_FUZZY) {
-        if (o->normalize) return leat__fail(err, LEAT_EINVAL, "`normalize` goes with exact deduplication");
+        if (o->normalize) return leat__fail(err, LEAT_EINVAL, "`normalize` is only for exact deduplication");
         LEAT_TRY(check_fuzzy(o, err));
     } else {
         LEAT_TRY(check_exact(o, err));
@@ -129,7 +129,8 @@ static int prepare_rules(leat__dedup *d, leat_error *err)
     if (o->profile) LEAT_TRY(leat__rule_set_profile(&d->rules, o->profile, err));
     if (o->set) LEAT_TRY(leat__rule_set_change(&d->rules, o->set, err));
     if (leat__rule_set_lang(&d->rules))
-        return leat__fail(err, LEAT_EINVAL, "rules of the language need leat filter, which reads a model");
+        return leat__fail(err, LEAT_EINVAL,
+                          "rules on the language work in leat filter only, which reads a model");
     d->stats->rule_count = leat__reason_rules(&d->rules, d->stats->rules);
     return 0;
 }

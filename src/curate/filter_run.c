@@ -424,7 +424,7 @@ static int check_options(filter *f, leat_error *err)
     if (o->profile) LEAT_TRY(leat__rule_set_profile(&f->rules, o->profile, err));
     if (o->set) LEAT_TRY(leat__rule_set_change(&f->rules, o->set, err));
     if (o->columns && o->score_only)
-        return leat__fail(err, LEAT_EINVAL, "`columns` are of kept documents: not with `score_only`");
+        return leat__fail(err, LEAT_EINVAL, "`columns` is for kept documents: leave out `score_only`");
     if (o->columns)
         LEAT_TRY(leat__columns_parse(&f->columns, o->columns, o->text_field ? o->text_field : "text",
                                      o->id_field ? o->id_field : "id", err));
@@ -685,7 +685,7 @@ static int run_step(filter *f, leat__buf *json, leat_error *err)
     int rc;
     if (!o->output || o->report || o->look || o->explain)
         return leat__fail(err, LEAT_EINVAL,
-                          "a run in parts needs output, and has no report, look or explain");
+                          "a run in parts needs an output folder, without report, look and explain");
     switch (f->part->step) {
     case LEAT__PART_BEGIN: return begin_parts(f, json, err);
     case LEAT__PART_WRITE: return write_part(f, err);

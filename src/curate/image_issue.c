@@ -69,7 +69,7 @@ int leat__issue_limits_parse(leat__issue_limits *l, const char *text, leat_error
         if (kind < 0) return unknown(at, name, err);
         if (name < len) memcpy(value, at + name + 1, LEAT_MIN(len - name - 1, sizeof value - 1));
         if (l->set[kind])
-            return leat__fail(err, LEAT_EINVAL, "`limits`: %s is there twice", leat__issue_kinds[kind].name);
+            return leat__fail(err, LEAT_EINVAL, "`limits`: %s appears twice", leat__issue_kinds[kind].name);
         l->set[kind] = true;
         l->off[kind] = leat__str_eq(value, "off");
         if (!l->off[kind] && !leat__str_to_double(value, &l->limit[kind]))

@@ -35,13 +35,13 @@ static int check_opts(leat_check_labels_opts *o, leat_error *err)
     if (!o->vectors && !o->predictions)
         return leat__fail(err, LEAT_EINVAL, "labels need embeddings: a pack of leat embed, or predictions");
     if (o->neighbours > LEAT__NEIGHBOURS_MAX)
-        return leat__fail(err, LEAT_EINVAL, "`neighbours`: %u are more than %d", o->neighbours,
+        return leat__fail(err, LEAT_EINVAL, "`neighbours`: %u is more than %d", o->neighbours,
                           LEAT__NEIGHBOURS_MAX);
     if (o->neighbours == 0) o->neighbours = NEIGHBOURS;
     if (!o->column) o->column = "label";
     LEAT_TRY(leat__pack_spare_result(o->output, o->csv, err));
     if (o->field && !o->vectors)
-        return leat__fail(err, LEAT_EINVAL, "`field`: there are no embeddings that have it");
+        return leat__fail(err, LEAT_EINVAL, "`field` has no effect without embeddings");
     const char *const results[] = {o->output, o->csv};
     for (size_t r = 0; r < LEAT_COUNT(results); r++) {
         LEAT_TRY(leat__pack_spare_input(results[r], o->pack, err));

@@ -200,7 +200,7 @@ int leat_ingest_checked(const leat_ingest_opts *opts, const leat_check_opts *che
     memcpy(&o, opts, LEAT_MIN(opts->struct_size, sizeof o));
     memcpy(&p.check, check, LEAT_MIN(check->struct_size, sizeof p.check));
     if (p.check.source_count > 0)
-        return leat__fail(err, LEAT_EINVAL, "`check`: its source is the pack that is made");
+        return leat__fail(err, LEAT_EINVAL, "`check`: takes no sources: it checks the pack that is written");
     p.pack = o.output;
     p.check.struct_size = sizeof p.check;
     p.check.sources = &p.pack;

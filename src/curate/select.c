@@ -83,8 +83,8 @@ static int check_strategy(leat__selecting *s, const leat_select_strategy *of, le
     if (of->kind == LEAT_SELECT_THRESHOLD && !of->where)
         return leat__fail(err, LEAT_EINVAL, "threshold needs a condition: `where`");
     if (of->neighbours > LEAT__NEIGHBOURS_MAX)
-        return leat__fail(err, LEAT_EINVAL, "typicality: %u neighbours are more than %d", of->neighbours,
-                          LEAT__NEIGHBOURS_MAX);
+        return leat__fail(err, LEAT_EINVAL, "typicality: %u neighbours, at most %d are possible",
+                          of->neighbours, LEAT__NEIGHBOURS_MAX);
     if (of->shares > LEAT_SHARES_TARGET)
         return leat__fail(err, LEAT_EINVAL, "balance: %u is not a distribution", of->shares);
     if (of->kind != LEAT_SELECT_DIVERSITY) return 0;
@@ -111,7 +111,7 @@ int leat__select_check(leat__selecting *s, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "there is nothing to select by: give `strategy` or `where`");
     for (uint32_t i = 0; i < o->strategy_count; i++) LEAT_TRY(check_strategy(s, &o->strategies[i], err));
     if (s->diversity && o->count == 0 && o->share <= 0 && s->diversity->least <= 0)
-        return leat__fail(err, LEAT_EINVAL, "diversity needs an end: `count`, `share` or a least distance");
+        return leat__fail(err, LEAT_EINVAL, "diversity needs a limit: `count`, `share` or a least distance");
     LEAT_TRY(leat__pack_spare_input(o->output, o->pack, err));
     LEAT_TRY(leat__pack_spare_input(o->output, o->previous, err));
     LEAT_TRY(leat__pack_spare_input(o->output, o->vectors, err));

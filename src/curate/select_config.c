@@ -228,7 +228,7 @@ static int get_strategy(leat__select_config *c, const yaml_node_t *at, leat_erro
         for (const yaml_node_pair_t *p = at->data.mapping.pairs.start; p < at->data.mapping.pairs.top; p++) {
             const yaml_node_t *name = node(c, p->key), *value = node(c, p->value);
             LEAT_TRY(find_key(c, name, strategy_keys, K_COUNT, &key, err));
-            if (pass == 0 && seen[key]) return wrong(c, name, err, "is there twice", strategy_keys[key]);
+            if (pass == 0 && seen[key]) return wrong(c, name, err, "appears twice", strategy_keys[key]);
             seen[key] = true;
             if (pass == 0 && key == K_STRATEGY) LEAT_TRY(get_kind(c, s, value, err));
             if (pass == 0) continue;
@@ -326,7 +326,7 @@ static int take_document(leat__select_config *c, leat_select_opts *o, leat_error
     for (const yaml_node_pair_t *p = root->data.mapping.pairs.start; p < root->data.mapping.pairs.top; p++) {
         size_t key;
         LEAT_TRY(find_key(c, node(c, p->key), keys, LEAT_COUNT(keys), &key, err));
-        if (seen[key]) return wrong(c, node(c, p->key), err, "is there twice", keys[key]);
+        if (seen[key]) return wrong(c, node(c, p->key), err, "appears twice", keys[key]);
         seen[key] = true;
         LEAT_TRY(take_pair(c, o, &given, key, keys[key], node(c, p->value), err));
     }

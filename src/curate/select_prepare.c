@@ -55,7 +55,7 @@ static int read_previous(leat__selecting *s, leat_pack *pack, leat_error *err)
         if (round >= 0 && leat_pack_field(pack, (uint32_t)round)->type == LEAT_FIELD_INT)
             LEAT_TRY(leat_pack_ints(pack, (uint32_t)round, i, 1, &in, err));
         if (in < 0 || in >= UINT32_MAX || at < -1 || at >= INT64_MAX / 2)
-            return leat__fail(err, LEAT_EDATA, "%s: row %llu has round %lld and order %lld",
+            return leat__fail(err, LEAT_EDATA, "%s: row %llu has an invalid round (%lld) or order (%lld)",
                               leat_pack_path(pack), (unsigned long long)i, (long long)in, (long long)at);
         s->state[i] = LEAT__ROW_PREVIOUS;
         s->stats.previous++;

@@ -161,8 +161,8 @@ static int decide(deduping *d, leat_error *err)
     d->stats.kept = n - d->stats.removed;
     if (d->opts.keep_share > 0 && d->stats.kept > d->stats.asked)
         leat__log(&d->opts.log, LEAT_LOG_WARN,
-                  "keep share %g asks for %llu rows, but each of the %u clusters keeps one: fewer clusters "
-                  "remove more",
+                  "keep share %g asks for %llu rows, but each of the %u clusters keeps one: use fewer "
+                  "clusters to remove more",
                   d->opts.keep_share, (unsigned long long)d->stats.asked, d->s.clusters);
     return 0;
 }

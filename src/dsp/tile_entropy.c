@@ -65,7 +65,7 @@ const char *leat__tile_damage_text(leat__tile_damage damage)
     case LEAT__TILE_WHOLE: return "no damage";
     case LEAT__TILE_SHORT: return "shorter than its parts";
     case LEAT__TILE_BAD_STREAM: return "a code stream ends in the wrong place";
-    case LEAT__TILE_BAD_PLANES: return "size planes are cut or too many";
+    case LEAT__TILE_BAD_PLANES: return "size planes are truncated or too many";
     case LEAT__TILE_BAD_END: return "extra bits do not end with the tile";
     }
     return "unknown damage";

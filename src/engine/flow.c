@@ -110,8 +110,8 @@ static int check_stage(const leat_flow *f, const leat_stage *s, leat_error *err)
         wrong = n == 0 ? "is first and must be a source" : "is a source but not first";
     else if (n > 0 && f->stages[n - 1].decl.kind == LEAT_STAGE_SINK) wrong = "comes after a sink";
     else if (s->gpus > 0 && s->gpu_memory > 0)
-        wrong = "asks for both gpus and gpu_memory: whole (or part of) devices, or bytes of a "
-                "shared one, not both";
+        wrong = "asks for gpus (whole devices or parts) and gpu_memory (bytes of a shared "
+                "device): give one of them";
     else if (s->cpus < 0 || s->gpus < 0 || s->cpus > 1e6 || s->gpus > 1)
         wrong = "asks for a number of CPUs or GPUs out of range (gpus: up to 1 per worker)";
     else if (s->kind == LEAT_STAGE_GATHER && s->count == 0) wrong = "gathers groups of 0";
@@ -295,7 +295,7 @@ static int await_locked(leat_flow *f, uint32_t seen, uint64_t begin, uint64_t un
         /* a scan that found no work may have failed the flow */
         if (moved || f->state != LEAT__FLOW_RUNNING) return 0;
         if (f->loans > 0 && starved_of_bytes(f)) return fail_starved(f, err);
-        return leat__fail(err, LEAT_EINTERNAL, "%s: deadlock: no worker can move", f->name);
+        return leat__fail(err, LEAT_EINTERNAL, "%s: deadlock: no worker can make progress", f->name);
     }
     uint64_t look = LEAT_MIN(until, begin + loan_patience_ns);
     if (look < leat__clock_ns()) look = LEAT_MIN(until, leat__clock_ns() + loan_patience_ns);

@@ -187,7 +187,7 @@ static void fail_too_large(leat_flow *f, leat__stage *s, leat__node *n, uint64_t
                               leat__as_size(limit).text)
                  : leat__fail(&err, LEAT_EBUDGET,
                               "%s: stage %s: a task needs %s more while %s of the "
-                              "budget of %s are held by others that wait for it: the "
+                              "budget of %s are held by tasks that wait for it: the "
                               "stages' bounds are too low",
                               f->name, s->name, leat__as_size(need).text,
                               leat__as_size(leat__budget_used(f->budget)).text, leat__as_size(limit).text);

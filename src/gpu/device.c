@@ -69,13 +69,13 @@ int leat__gpu_choose(const char *name, uint32_t *index, leat_error *err)
     leat__cu cu;
     int count = 0, rank;
     if (strncmp(name, "cuda", 4) != 0 || (name[4] != '\0' && name[4] != ':'))
-        return leat__fail(err, LEAT_EINVAL, "`device`: '%s' is none of cpu, cuda, cuda:N", name);
+        return leat__fail(err, LEAT_EINVAL, "`device`: '%s' is not cpu, cuda or cuda:N", name);
     if (name[4] == ':') {
         char *end;
         unsigned long number = strtoul(name + 5, &end, 10);
         const bool zeros = name[5] == '0' && name[6] != '\0'; /* PyTorch does not know cuda:00 */
         if (name[5] < '0' || name[5] > '9' || zeros || *end != '\0' || number > LOCAL_RANK_MAX)
-            return leat__fail(err, LEAT_EINVAL, "`device`: '%s' is none of cpu, cuda, cuda:N", name);
+            return leat__fail(err, LEAT_EINVAL, "`device`: '%s' is not cpu, cuda or cuda:N", name);
         *index = (uint32_t)number;
         return 0;
     }

@@ -86,7 +86,7 @@ static int compile(const nvrtc *n, const char *source, uint32_t arch, leat__buf 
     size_t size = 0, start = out->len;
     int rc = 0;
     if (n->create(&p, source, "leat_kernels.cu", 0, NULL, NULL) != 0)
-        return leat__fail(err, LEAT_EINTERNAL, "NVRTC takes no program");
+        return leat__fail(err, LEAT_EINTERNAL, "NVRTC cannot create a program");
     if (n->compile(p, LEAT_COUNT(options), options) != 0) rc = say_why(n, p, err);
     else if (n->cubin_size(p, &size) != 0 || size == 0) rc = say_why(n, p, err);
     else if (leat__buf_zeros(out, size) != 0) rc = leat__fail_nomem(err, size, "kernels");

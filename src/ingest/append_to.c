@@ -45,7 +45,7 @@ int leat__append_classes(leat__base_classes *c, leat_packer *packer, const leat_
     uint32_t field = (uint32_t)source->label_field;
     LEAT_TRY(leat_pack_classes(base, field, &old, &have, err));
     if (have == 0 && leat_pack_count(base) > 0)
-        return leat__fail(err, LEAT_EINVAL, "%s: its labels have no class names, those to append have",
+        return leat__fail(err, LEAT_EINVAL, "%s: its labels have no class names, but those to append have",
                           leat_pack_path(base));
     const char **names = LEAT_NEW_ARRAY(INGEST, const char *, have + source->class_count);
     c->relabel = LEAT_NEW_ARRAY(INGEST, int64_t, source->class_count);
@@ -107,7 +107,7 @@ int leat__append_admit(leat_packer *packer, uint32_t mode, const leat_pack_sampl
     if (mode == LEAT_APPEND_FAIL)
         return leat__fail(
             err, LEAT_EEXIST,
-            "%s: has a sample with the key \"%.*s\" (`if_exists` update or skip takes such samples)",
+            "%s: already has a sample with the key \"%.*s\" (choose `if_exists` update or skip)",
             leat_pack_path(leat__packer_base(packer)), (int)LEAT_MIN(sample->key_size, 200u),
             (const char *)sample->key);
     ++*existing;

@@ -34,7 +34,8 @@ static int set_paths(leat__bucket_pack *s, leat_error *err)
     const char *base = leat__path_base(s->remote);
     leat__buf b;
     if (!leat__path_relative_safe(base, strlen(base)))
-        return leat__fail(err, LEAT_EINVAL, "%s: has no name for a pack behind the last '/'", s->remote);
+        return leat__fail(err, LEAT_EINVAL, "%s: the name of the pack is missing after the last '/'",
+                          s->remote);
     leat__buf_init(&b, LEAT__MEM_INGEST, 1u << 16);
     (void)leat__buf_printf(&b, "%s/leat-stage-%016llx", stage_root(),
                            (unsigned long long)leat__hash64(s->remote, strlen(s->remote), 0));

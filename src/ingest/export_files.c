@@ -611,7 +611,8 @@ static int refuse_form(const leat_export_opts *o, leat_error *err)
 {
     if (o->to > LEAT_EXPORT_PARQUET) return leat__fail(err, LEAT_EINVAL, "%u is not a form of export", o->to);
     if (o->to != LEAT_EXPORT_FILES && leat__path_remote(o->folder))
-        return leat__fail(err, LEAT_ENOTSUP, "%s: shards are written to a local folder; copy them then",
+        return leat__fail(err, LEAT_ENOTSUP,
+                          "%s: shards can only be written to a local folder; copy them afterwards",
                           o->folder);
     return o->to == LEAT_EXPORT_FILES ? 0 : check_shards(o, err);
 }

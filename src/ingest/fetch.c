@@ -26,7 +26,7 @@ static int put_into(leat__source *s, leat__records *run, leat__record *r, leat__
     }
     /* with a stamp, the size came from the bucket's listing */
     if (r->stamp.bytes != 0 && r->stamp.bytes != g->body.len)
-        return leat__fail(err, LEAT_EDATA, "%s: is %zu bytes, the list of the bucket said %llu",
+        return leat__fail(err, LEAT_EDATA, "%s: is %zu bytes, but the bucket lists it with %llu",
                           leat__records_str(run, r->path), g->body.len, (unsigned long long)r->stamp.bytes);
     if (!leat__records_bytes(run, &r->items[r->path_field], g->body.data, g->body.len))
         return leat__fail_nomem(err, g->body.len, "a file");

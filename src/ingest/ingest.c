@@ -356,7 +356,7 @@ static int go_on(ingest *in, leat_error *err)
     int rc = leat__chain_skip(&in->chain, in->source, &in->spare, consumed, &newest, err);
     if (rc == 0 && (in->chain.records != consumed || in->chain.value != marks[MARK_CHAIN]))
         rc = leat__fail(err, LEAT_ESTATE,
-                        "%s: the source has changed since the run that is resumed%s%s; start "
+                        "%s: the source has changed since the interrupted run%s%s; start "
                         "again with `force`, without `resume`",
                         in->opts->output, newest.len > 0 ? "; its newest file is " : "",
                         newest.len > 0 ? leat__buf_str(&newest) : "");
@@ -786,14 +786,13 @@ static int check_origin(const leat_ingest_opts *o, const leat__origin *was, leat
         LEAT_GO(rc, out, leat__chain_skip(&in.chain, in.source, &in.spare, was->records + 1, &newest, err));
     if (in.identity != was->identity)
         rc = leat__fail(err, LEAT_ESTATE,
-                        "%s: its upload was begun with other settings or another source; start "
+                        "%s: the unfinished upload has other settings or another source; start "
                         "again without `resume`",
                         o->output);
     else if (in.chain.records != was->records || in.chain.value != was->chain)
-        rc = leat__fail(
-            err, LEAT_ESTATE,
-            "%s: the source has changed since the run that is resumed; start again without `resume`",
-            o->output);
+        rc = leat__fail(err, LEAT_ESTATE,
+                        "%s: the source has changed since the interrupted run; start again without `resume`",
+                        o->output);
 out:
     leat__buf_reset(&newest);
     leat__buf_reset(&provenance);
@@ -840,15 +839,16 @@ int leat__ingest_inspected(const leat_ingest_opts *opts, const leat__inspector *
     if (!o.output || !o.output[0]) return leat__fail(err, LEAT_EINVAL, "no output was named");
     own.struct_size = sizeof own;
     if (o.append > LEAT_APPEND_UPDATE || (o.append && (o.replace || o.resume)))
-        return leat__fail(err, LEAT_EINVAL, "append: not a mode, or combined with replace or resume");
+        return leat__fail(err, LEAT_EINVAL, "append: not a valid mode, or combined with replace or resume");
     if (o.append && leat__path_remote(o.output))
         return leat__fail(err, LEAT_ENOTSUP, "%s: only packs on this machine can be appended to", o.output);
     if (o.frames > 1) return leat__fail(err, LEAT_EINVAL, "frames: %u is not 0 or 1", o.frames);
     if (o.merge > LEAT_MERGE_RENAME || (o.merge && (o.append || o.images || o.max_side || o.quality ||
                                                     o.shuffle || o.keys || o.select || o.frames)))
-        return leat__fail(err, LEAT_EINVAL,
-                          "merge: not a rule for keys, or combined with `images`, `max_side`, `quality`, "
-                          "`shuffle`, `keys`, `select`, `frames` or append");
+        return leat__fail(
+            err, LEAT_EINVAL,
+            "merge: not a valid rule for keys, or combined with `images`, `max_side`, `quality`, "
+            "`shuffle`, `keys`, `select`, `frames` or append");
     if (o.keys && o.select) return leat__fail(err, LEAT_EINVAL, "give either `keys` or `select`, not both");
     LEAT_TRY(leat__ingest_spare(&o, err));
     uint64_t begin = leat__clock_ns();

@@ -302,7 +302,7 @@ static int join_classes(leat__source *packs, uint32_t field, const char *const *
         for (uint64_t k = 0; k < LEAT_MIN(n, *count); k++)
             if (strcmp(here[k], (*names)[k]) != 0)
                 return leat__fail(err, LEAT_EINVAL,
-                                  "%s: class %llu of field '%s' is \"%s\", and \"%s\" in a pack before it",
+                                  "%s: class %llu of field '%s' is \"%s\", but \"%s\" in an earlier pack",
                                   leat_pack_path(pack), (unsigned long long)k, packs->fields[field].name,
                                   here[k], (*names)[k]);
         if (n <= *count) continue;

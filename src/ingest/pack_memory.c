@@ -57,7 +57,7 @@ int leat__pack_memory_fits(const leat__pack_memory *a, uint64_t bytes, leat_erro
 int leat__pack_memory_ask(const leat__pack_memory *a, uint64_t bytes, leat_error *err)
 {
     if (bytes <= a->ceiling) return 0;
-    return leat__fail(err, LEAT_EBUDGET, "an image that needs %s of memory, more than the %s there are",
+    return leat__fail(err, LEAT_EBUDGET, "an image needs %s of memory, more than the %s available",
                       leat__as_size(bytes).text, leat__as_size(a->ceiling).text);
 }
 

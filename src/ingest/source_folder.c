@@ -264,7 +264,7 @@ static int folder_next(leat__source *base, leat__records *run, leat__record *r, 
     } else {
         leat_error why = {0};
         leat__fail(&why, e->kind == LEAT__ENTRY_BROKEN ? LEAT_ENOENT : LEAT_EFORMAT,
-                   e->kind == LEAT__ENTRY_BROKEN ? "%s: a link to nothing, or not readable"
+                   e->kind == LEAT__ENTRY_BROKEN ? "%s: a broken link, or not readable"
                                                  : "%s: not a regular file",
                    leat__buf_str(&s->path));
         leat__records_fail(r, &why);

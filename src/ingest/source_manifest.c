@@ -342,7 +342,8 @@ static int set_label(manifest_source *s, leat__item *item, const char *text, lea
     item->absent = false;
     if (labels_are_names(s)) {
         item->i = leat__source_class_find(&s->base, text);
-        return item->i >= 0 ? 0 : row_error(s, "a label that was not there before", err);
+        return item->i >= 0 ? 0
+                            : row_error(s, "a label that was not in the file when it was first read", err);
     }
     return leat__str_to_i64(text, &item->i) ? 0 : row_error(s, leat__str_i64_fault(text), err);
 }

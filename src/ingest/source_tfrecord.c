@@ -308,7 +308,7 @@ static int put_feature(void *cookie, const leat__tf_feature *f, leat_error *err)
     if (f->kind == LEAT__TF_NONE) return 0;
     if (f->kind != c->kind) return bad(s, "a feature of another type than in the first records", err);
     leat__item *item = &s->to->items[c->field];
-    if (!item->absent) return bad(s, "a feature stands there twice", err);
+    if (!item->absent) return bad(s, "a feature appears twice", err);
     leat_field_type type = (leat_field_type)s->base.fields[c->field].type;
     if (type == LEAT_FIELD_RAGGED) return put_numbers(s, f, item, err);
     if (type == LEAT_FIELD_JSON) return put_texts(s, f, item, err);

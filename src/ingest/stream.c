@@ -230,7 +230,7 @@ static int refuse_window(leat__stream *s, leat_error *err)
     uint64_t bytes = window_of(s);
     return leat__fail(err, LEAT_EDATA,
                       "%s: its zstd window%s%s is above the limit of 128 MiB (compress it again "
-                      "without the option long of zstd, or with long=27)",
+                      "without zstd's option long, or with long=27)",
                       s->name, bytes ? " of " : "",
                       bytes ? leat__format_bytes(bytes, window, sizeof window) : "");
 }

@@ -102,7 +102,7 @@ static bool take_word(parser *p, const char *word)
 static int add(parser *p, node n, uint32_t *number)
 {
     leat__where *w = p->w;
-    if (w->count == NODES_MAX) return wrong(p, n.at, "too long a condition");
+    if (w->count == NODES_MAX) return wrong(p, n.at, "the condition is too long");
     if ((w->count & (w->count - 1)) == 0) { /* a power of two: full */
         size_t want = w->count == 0 ? 1 : 2 * (size_t)w->count;
         node *grown = leat__realloc(LEAT__MEM_INGEST, w->nodes, want * sizeof *grown);
@@ -234,7 +234,7 @@ static int class_number(parser *p, const node *side, node *text)
     const leat__where_names *names = p->names;
     if (side->kind != FIELD || text->kind != TEXT) return 0;
     if ((int)side->field != names->label_field || names->class_count == 0)
-        return fail_at(p, LEAT_ENOCLASS, text->at, "text beside a field without class names");
+        return fail_at(p, LEAT_ENOCLASS, text->at, "text compared with a field without class names");
     for (uint64_t i = 0; i < names->class_count; i++) {
         if (strlen(names->classes[i]) != text->size || memcmp(names->classes[i], text->text, text->size) != 0)
             continue;
@@ -251,7 +251,7 @@ static int agree(parser *p, uint32_t a, uint32_t b)
     node *x = &p->w->nodes[a], *y = &p->w->nodes[b];
     LEAT_TRY(class_number(p, x, y));
     LEAT_TRY(class_number(p, y, x));
-    return is_text(x) == is_text(y) ? 0 : wrong(p, y->at, "a number beside text");
+    return is_text(x) == is_text(y) ? 0 : wrong(p, y->at, "a number compared with text");
 }
 
 static bool take_compare(parser *p, compare *op)
@@ -279,7 +279,7 @@ static int parse_choices(parser *p, node *in)
             LEAT_TRY(agree(p, in->left, number));
             in->count++;
         } while (take(p, ","));
-        return take(p, close == ']' ? "]" : ")") ? 0 : wrong(p, p->at, "no end of the list");
+        return take(p, close == ']' ? "]" : ")") ? 0 : wrong(p, p->at, "the list is not closed");
     }
     LEAT_TRY(parse_operand(p, &number));
     if (!take(p, "..")) return wrong(p, p->at, "a list [1, 2] or a range 1..2 is expected");

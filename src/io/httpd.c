@@ -285,7 +285,7 @@ int leat__httpd_open(leat__httpd **out, const leat__httpd_opts *opts, leat_error
     if (h->daemon == NULL) {
         leat__mutex_destroy(&h->lock);
         leat__free(h);
-        return leat__fail(err, LEAT_EEXIST, "port %u on 127.0.0.1 cannot be opened: is it taken?",
+        return leat__fail(err, LEAT_EEXIST, "port %u on 127.0.0.1 cannot be opened: is it in use?",
                           opts->port);
     }
     const union MHD_DaemonInfo *info = mhd.info(h->daemon, MHD_DAEMON_INFO_BIND_PORT);

@@ -26,7 +26,7 @@ static struct {
 
 static void write_text(const char *bucket, const char *theirs, const char *ours, const char *known_from)
 {
-    char path[96], price[160] = "reading across regions is slow and often paid for";
+    char path[96], price[160] = "reading across regions is slow and often costs money";
     leat__traffic_rates rates;
     snprintf(path, sizeof path, "s3://%.80s", bucket);
     if (leat__traffic_rates_of(path, &rates))

@@ -182,7 +182,7 @@ static int accept_at(get *g, leat__http_req *r, uint64_t pos)
     /* some servers answer 200 instead of 206 with the requested range */
     if (r->has_range && r->range_first == from && r->range_last <= last && r->range_last >= from) return 0;
     if (!r->has_range && r->status == 200 && from == 0 && r->length == f->size) return 0;
-    r->rc = leat__fail(&r->err, LEAT_EIO, "%s: the server sent another range than it was asked for", f->path);
+    r->rc = leat__fail(&r->err, LEAT_EIO, "%s: the server sent another range than requested", f->path);
     return r->rc;
 }
 
@@ -429,9 +429,9 @@ static leat__http_verdict judge_tail(leat__http_req *r)
 {
     if (r->refused && r->status == 206) {
         r->rc = leat__fail(&r->err, LEAT_EIO, "%s: the server sent %s (Content-Range)", r->what,
-                           r->has_range   ? "another range than it was asked for"
-                           : r->odd_range ? "a range with numbers that make no sense"
-                                          : "a range without saying which");
+                           r->has_range   ? "another range than requested"
+                           : r->odd_range ? "an invalid range"
+                                          : "a range without naming it");
         return LEAT__HTTP_DONE;
     }
     if (r->refused) {
@@ -452,7 +452,7 @@ static int ask_size(leat__remote *f, leat_error *err)
     c.http = (leat__http_req){.what = f->path, .method = "HEAD", .urgent = true};
     int rc = leat__call_run(&c, err);
     if (rc == 0 && c.http.length == UINT64_MAX)
-        rc = leat__fail(err, LEAT_ENOTSUP, "%s: the server does not tell its size", f->path);
+        rc = leat__fail(err, LEAT_ENOTSUP, "%s: the server does not report its size", f->path);
     if (rc == 0) {
         f->size = c.http.length;
         snprintf(f->etag, sizeof f->etag, "%s", c.http.etag);

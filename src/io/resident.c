@@ -20,7 +20,7 @@ static int count_pages(const char *path, char *base, size_t size, uint64_t *resi
         const size_t span = LEAT_MIN(size - at, page * sizeof state);
         errno = EIO;
         if (LEAT_FAULT(LEAT__FAULT_MAP) || mincore(base + at, span, state) != 0)
-            return leat__fail_errno(err, errno, "%s: cannot ask for residency", path);
+            return leat__fail_errno(err, errno, "%s: cannot query the page cache", path);
         for (size_t in = 0; in < span; in += page)
             if (state[in / page] & 1) *resident += LEAT_MIN(page, span - in);
     }

@@ -51,7 +51,7 @@ bool leat__advice_ranks(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT
     if (f->batches * step < f->count)
         snprintf(text, LEAT__ADVICE_TEXT,
                  "%llu of %llu samples are left out at the end of every epoch: they are too few for the %u "
-                 "ranks. Keep them (drop_last=False, --keep-last), and ranks without one get an empty batch",
+                 "ranks. drop_last=False (--keep-last) keeps them; ranks without one then get an empty batch",
                  (unsigned long long)rest, (unsigned long long)f->count, f->world);
     else
         snprintf(text, LEAT__ADVICE_TEXT,
@@ -78,11 +78,12 @@ bool leat__advice_single(const leat__advice_facts *f, char text[LEAT__ADVICE_TEX
     char packs[64] = "";
 
     if (f->left_out == 0) return false;
-    if (f->never > 0) snprintf(packs, sizeof packs, ", and %u of the packs never come", f->never);
-    snprintf(text, LEAT__ADVICE_TEXT,
-             "batches of one pack each: %llu samples of an epoch are left out%s, because an epoch is whole "
-             "batches of %llu samples. Smaller batches leave out fewer, stratified or shuffled ones none",
-             (unsigned long long)f->left_out, packs, (unsigned long long)f->batch_size * f->world);
+    if (f->never > 0) snprintf(packs, sizeof packs, ", with %u of the packs unused", f->never);
+    snprintf(
+        text, LEAT__ADVICE_TEXT,
+        "batches of one pack each: %llu samples of an epoch are left out%s, because an epoch has only "
+        "whole batches of %llu samples. Smaller batches leave out fewer, stratified or shuffled ones none",
+        (unsigned long long)f->left_out, packs, (unsigned long long)f->batch_size * f->world);
     return true;
 }
 

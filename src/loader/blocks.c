@@ -80,7 +80,7 @@ static void lock_pages(leat__blocks *b, leat__block *block)
     if (leat__gpu_lock_pages(b->gpu, block->data, block->bytes, &why) == 0) block->locked = true;
     else if (!atomic_exchange(&b->lock_failed, true))
         leat__log(&b->log, LEAT_LOG_WARN,
-                  "batches are in ordinary memory, copies to the device are slower (%s)", why.message);
+                  "batches are not page-locked, so copies to the device are slower (%s)", why.message);
 }
 
 static void free_block(leat__blocks *b, leat__block block)

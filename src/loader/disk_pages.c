@@ -22,8 +22,7 @@ int leat__loader_disk(leat_loader *l, leat_error *err)
 
     if (o.folder == NULL) return 0;
     if (!env->remote)
-        return leat__fail(err, LEAT_EINVAL,
-                          "`cache`: %s is a local pack, pages are kept on disk for remote ones",
+        return leat__fail(err, LEAT_EINVAL, "`cache`: disk:DIR is for remote packs, and %s is local",
                           leat_pack_path(l->pack));
     if (o.folder[0] == '\0') return leat__fail(err, LEAT_EINVAL, "`cache`: disk: needs a folder (disk:DIR)");
     env->disk_base = LEAT_NEW_ARRAY(LOADER, uint64_t, l->info.shards);

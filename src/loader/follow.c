@@ -171,8 +171,8 @@ static int find_boxes(leat__follower *all, uint32_t count, uint32_t at, leat_err
     }
     if (found == 1) return 0;
     return leat__fail(err, LEAT_EINVAL,
-                      found == 0 ? "`follow`: '%s' has no boxes to go with"
-                                 : "`follow`: say which boxes '%s' goes with: Labels(boxes=NAME)",
+                      found == 0 ? "`follow`: '%s' has no boxes to belong to"
+                                 : "`follow`: say which boxes '%s' belongs to: Labels(boxes=NAME)",
                       all[at].spec.field);
 }
 

@@ -716,7 +716,7 @@ int leat_loader_samples_at(leat_loader *l, uint64_t epoch, uint64_t position, ui
         return leat__fail(err, LEAT_EINVAL, "position %llu: this rank has %llu samples per epoch",
                           (unsigned long long)(position + LEAT_MAX(count, 1u) - 1), (unsigned long long)rows);
     if (l->flow != NULL && epoch != l->epoch)
-        return leat__fail(err, LEAT_ESTATE, "epoch %llu is running: only its own order can be asked for",
+        return leat__fail(err, LEAT_ESTATE, "epoch %llu is running: only its own order can be read",
                           (unsigned long long)l->epoch);
     set_order_epoch(l, epoch);
     for (uint64_t at = 0; at < count; at += LEAT_COUNT(salts)) {

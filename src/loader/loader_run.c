@@ -189,8 +189,8 @@ static leat__draw_key key_of(const leat__run_env *env, const found *from)
 static int check_size(const leat_pack_cell *cell, const leat__image_info *info, leat_error *err)
 {
     if (info->width == cell->image.width && info->height == cell->image.height) return 0;
-    return leat__fail(err, LEAT_EDATA, "an image of %ux%u, and %ux%u in the index", info->width, info->height,
-                      cell->image.width, cell->image.height);
+    return leat__fail(err, LEAT_EDATA, "the image is %ux%u, but %ux%u in the index", info->width,
+                      info->height, cell->image.width, cell->image.height);
 }
 
 static int make_images(leat__run *r, const leat__image_group *g, leat__run_worker *w, const found *from,
@@ -311,7 +311,7 @@ static int call_sample_fn(const leat__run_env *env, const leat__frame *f, const 
     int answer =
         env->sample_fn(env->sample_cookie, rows, f->shape->count, from->id, env->epoch, leat__rng_u64(&rng));
     if (answer == 0) return 0;
-    return leat__fail(err, LEAT_EDATA, "the sample function answered %d", answer);
+    return leat__fail(err, LEAT_EDATA, "the sample function returned %d", answer);
 }
 
 static leat__follow_sample sample_of(const leat__run_env *env, const found *from)
@@ -421,10 +421,10 @@ static int stand_in(leat__run *r, leat__run_worker *w, leat__device_id which, le
     LEAT_TRY(leat_pack_look(env->pack, id, &place, env->fields, env->field_count, cells, err));
     /* no more than was charged; the decision must be the same on every run */
     if (scratch_of(env, cells) > LEAT_MAX(room, LEAT__WORKER_RAM))
-        return leat__fail(err, LEAT_EDATA, "too large to stand in");
+        return leat__fail(err, LEAT_EDATA, "too large to replace a bad sample");
     leat__buf_clear(&w->spare);
     if (leat__buf_zeros(&w->spare, place.size + LEAT_PACK_PADDING) != 0)
-        return leat__fail_nomem(err, place.size + LEAT_PACK_PADDING, "a sample that stands in");
+        return leat__fail_nomem(err, place.size + LEAT_PACK_PADDING, "a sample that replaces a bad one");
     LEAT_TRY(leat_pack_read(env->pack, id, w->spare.data, w->spare.len, err));
     const found from = {id,         which.salt,   place.shard,  cells, (const uint8_t *)w->spare.data,
                         place.size, which.wanted, which.attempt};
@@ -464,7 +464,8 @@ static int replace_sample(leat__run *r, leat__run_worker *w, uint32_t i, uint64_
         if (rc == 0) return 0;
         if (storage_failed(env, rc)) {
             describe(r, other, &why);
-            leat__error_context(&why, "the storage fails: sample %llu and its replacement cannot be read",
+            leat__error_context(&why,
+                                "the storage fails: neither sample %llu nor its replacement can be read",
                                 (unsigned long long)s->id);
         }
         if (rc == LEAT_ENOMEM || storage_failed(env, rc)) {

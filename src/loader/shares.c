@@ -65,7 +65,7 @@ static int check_source(const leat_loader_source *g, uint64_t size, bool weighte
         return leat__fail(err, LEAT_EINVAL, "`mix`: `repeat` of %s is %g: it must be 0 or more", name_of(g),
                           g->repeat);
     if (weighted && (g->repeat != 0 || g->choose != 0))
-        return leat__fail(err, LEAT_EINVAL, "`mix`: %s: give either weights or `repeat` and `choose`",
+        return leat__fail(err, LEAT_EINVAL, "`mix`: %s: give either weights, or `repeat` or `choose`",
                           name_of(g));
     if (g->repeat != 0 && g->choose != 0)
         return leat__fail(err, LEAT_EINVAL, "`mix`: %s: give either `repeat` or `choose`, not both",
@@ -117,8 +117,9 @@ int leat__shares_draws(const leat_loader_source *given, const uint64_t *size, ui
     if (weighted && !isfinite(sum))
         return leat__fail(err, LEAT_EINVAL, "`mix`: the sum of the weights is %g", sum);
     if (epoch > 0 && !weighted)
-        return leat__fail(err, LEAT_EINVAL,
-                          "`mix`: `epoch_size` needs weights: `repeat` and `choose` say how many come");
+        return leat__fail(
+            err, LEAT_EINVAL,
+            "`mix`: `epoch_size` needs weights: `repeat` and `choose` already set the number of samples");
     if (epoch == 0) epoch = all;
     if (weighted) {
         if (epoch > LEAT__PERM_MAX) return leat__fail(err, LEAT_EINVAL, "more than 2^48 samples per epoch");

@@ -47,13 +47,12 @@ static int check_bucket_opts(const leat_loader_opts *o, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "at most %d buckets", LEAT_BUCKETS_MAX);
     if (o->order != LEAT_ORDER_RANDOM || o->weights != NULL || o->balance != NULL || leat__sources_mixed(o))
         return leat__fail(err, LEAT_EINVAL,
-                          "`bucket` is itself a random order: not with another `order`, weights, `balance` "
-                          "or packs that are mixed");
+                          "`bucket` needs `order` random, without weights, `balance` or mixed packs");
     if (o->bucket_edge_count > 0 && o->bucket_edges == NULL)
         return leat__fail(err, LEAT_EINVAL, "`bucket_edges`: there are none");
     for (uint32_t i = 0; i < o->bucket_edge_count; i++) {
         if (!isfinite(o->bucket_edges[i]) || (i > 0 && o->bucket_edges[i] <= o->bucket_edges[i - 1]))
-            return leat__fail(err, LEAT_EINVAL, "`bucket_edges` must be finite numbers that rise");
+            return leat__fail(err, LEAT_EINVAL, "`bucket_edges` must be finite numbers in rising order");
     }
     return 0;
 }
@@ -68,8 +67,7 @@ int leat__sizes_check(const leat_loader_opts *o, leat_error *err)
             err, LEAT_ENOTSUP,
             "images of different size stay on the host: with `device`, `collate` must be stack");
     if (o->sample_fn != NULL)
-        return leat__fail(err, LEAT_EINVAL,
-                          "sample_fn is not told the size of an image: `collate` must be stack");
+        return leat__fail(err, LEAT_EINVAL, "sample_fn needs images of one size: `collate` must be stack");
     if (o->on_error == LEAT_ON_ERROR_REPLACE)
         return leat__fail(err, LEAT_EINVAL,
                           "`on_error` replace needs images of one size, another image may not fit: use skip, "

@@ -215,8 +215,8 @@ int leat__sources_check(leat_loader *l, const leat__shape *shape, const leat_loa
         while (c < shape->count && (int)shape->columns[c].field != field) c++;
         if (c == shape->count || leat__pack_lacking(l->pack, (uint32_t)field) == NULL)
             return leat__fail(err, LEAT_EINVAL,
-                              "default of '%s': it has no effect, no pack lacks a field that is "
-                              "delivered under this name",
+                              "default of '%s' has no effect: all packs have this field, or it is "
+                              "not delivered",
                               name != NULL ? name : "?");
     }
     return 0;
@@ -249,8 +249,8 @@ bool leat__sources_classes(leat_loader *l, const leat__shape *shape, char text[L
                 agree(all, all_count, own, own_count))
                 continue;
             snprintf(text, LEAT__ADVICE_TEXT,
-                     "%.120s: field '%.60s' has other class names than the packs beside it; "
-                     "its numbers are delivered as they are",
+                     "%.120s: field '%.60s' has other class names than in the other packs; "
+                     "its numbers are delivered unchanged",
                      leat_pack_path(part), f->name);
             return true;
         }

@@ -204,7 +204,7 @@ static int check_packs(const leat__state *mine, const leat__state *other, leat_e
     for (uint32_t i = 0; i < mine->pack_count; i++) {
         if (mine->packs[i] != other->packs[i])
             return leat__fail(err, LEAT_EINVAL,
-                              "loader state: pack number %u of %u was another one (%016" PRIx64
+                              "loader state: pack number %u of %u was a different pack (%016" PRIx64
                               ", this one is %016" PRIx64 ")",
                               i + 1, mine->pack_count, other->packs[i], mine->packs[i]);
     }

@@ -126,7 +126,7 @@ static const leat__param solarize_params[] = {
      .kind = LEAT__PARAM_FLOAT,
      .min = 0,
      .max = 256,
-     .help = "values from here on are inverted"},
+     .help = "values from this one on are inverted"},
     P_PARAM("0.5"),
 };
 static const leat__param posterize_params[] = {
@@ -170,7 +170,7 @@ static const leat__param blur_params[] = {
      .kind = LEAT__PARAM_INTS,
      .min = 1,
      .max = 255,
-     .help = "odd; one number or (width, height)"},
+     .help = "size of the kernel, odd: one number or (width, height)"},
     {.name = "sigma",
      .kind = LEAT__PARAM_FLOATS,
      .def = "0.1,2",
@@ -230,8 +230,8 @@ static const leat__param erase_params[] = {
      .def = "0",
      .min = -1e6,
      .max = 1e6,
-     .help = "what is put there: one number or one per channel"},
-    {.name = "random", .kind = LEAT__PARAM_FLAG, .def = "false", .min = 1, .help = "put noise there instead"},
+     .help = "fill value: one number or one per channel"},
+    {.name = "random", .kind = LEAT__PARAM_FLAG, .def = "false", .min = 1, .help = "fill with noise instead"},
 };
 
 static int erase_check(const leat__op_spec *op, leat_error *err)
@@ -285,7 +285,7 @@ static const leat__param cutout_params[] = {
      .def = "0",
      .min = -1e6,
      .max = 1e6,
-     .help = "what is put there: one number or one per channel"},
+     .help = "fill value: one number or one per channel"},
 };
 
 static int cutout_check(const leat__op_spec *op, leat_error *err)

@@ -172,8 +172,8 @@ int leat__step_elastic(leat__workspace *b, const leat__step *s, leat_error *err)
     const size_t laid = leat__warp_pixels(in->width, in->height), line = line_floats(in);
     leat__elastic e;
     if (laid == 0)
-        return leat__fail(err, LEAT_ELIMIT, "an image of %u x %u is too large to be bent", in->width,
-                          in->height);
+        return leat__fail(err, LEAT_ELIMIT, "an image of %u x %u is too large for ElasticTransform",
+                          in->width, in->height);
     const size_t floats = 2 * n + laid + 3 * area + 2 * line;
     double *const work = leat__work_fit(&b->work, 2 * n * sizeof *work + floats * sizeof(float), err);
     if (!work) return LEAT_ENOMEM;

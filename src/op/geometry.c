@@ -22,7 +22,7 @@
     {                                                                                                        \
         .name = "like", .kind = LEAT__PARAM_CHOICE, .def = "pillow13", .choices = LEAT__PASS_CHOICES,        \
         .min = 1,                                                                                            \
-        .help = "whose pixels: Pillow 13's, Pillow 12's, or fast: near them, faster for JPEG and tiles"      \
+        .help = "pixels as Pillow 13 or 12 makes them, or fast: close to these, faster for JPEG and tiles"   \
     }
 #define P_PARAM(default_)                                                                                    \
     {                                                                                                        \
@@ -36,7 +36,7 @@
 #define EDGE_PARAM                                                                                           \
     {                                                                                                        \
         .name = "padding_mode", .kind = LEAT__PARAM_CHOICE, .def = "constant",                               \
-        .choices = LEAT__EDGE_CHOICES, .min = 1, .help = "what the new border shows"                         \
+        .choices = LEAT__EDGE_CHOICES, .min = 1, .help = "what fills the new border"                         \
     }
 
 /* Returns a size given as (height, width), in torchvision's order; one number is a square. */

@@ -124,7 +124,7 @@ static int check_reach(const leat__pipeline *p, leat_error *err)
     const leat__op_def *without = leat__ops_without_reach(p->ops, p->count);
     if (!without) return 0;
     return leat__fail(err, LEAT_EINVAL,
-                      "the size that %s gives is not known before: add Resize((h, w)), "
+                      "the output size of %s is not known in advance: add Resize((h, w)), "
                       "CenterCrop or RandomCrop after it",
                       without->name);
 }

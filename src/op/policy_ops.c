@@ -115,7 +115,7 @@ static double wide_magnitude(action a, uint32_t i, uint32_t bins)
 #define MAP_PARAM(default_)                                                                                  \
     {                                                                                                        \
         .name = "interpolation", .kind = LEAT__PARAM_CHOICE, .def = default_, .choices = LEAT__WARP_CHOICES, \
-        .min = 1, .help = "how turned and shifted pixels are found"                                          \
+        .min = 1, .help = "how turned and shifted pixels are interpolated"                                   \
     }
 #define FILL_PARAM                                                                                           \
     {                                                                                                        \
@@ -308,7 +308,7 @@ static const leat__param auto_params[] = {
      .def = "imagenet",
      .choices = "imagenet|cifar10|svhn",
      .min = 1,
-     .help = "data set it was learned on"},
+     .help = "data set that the policy was learned on"},
     MAP_PARAM("nearest"),
     FILL_PARAM,
     P_PARAM,

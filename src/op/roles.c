@@ -25,7 +25,7 @@ static const leat__param mask_params[] = {
      .def = "0",
      .min = 0,
      .max = 255,
-     .help = "value of pixels from outside the image; 255 is usual for: ignore"},
+     .help = "value of pixels from outside the image; 255 is usual for 'ignore'"},
     IMAGE_PARAM,
 };
 

@@ -128,7 +128,7 @@ int leat__recipe_affine(leat__recipe *r, const leat__affine *f, const leat__warp
 #define MAP_PARAM(default_)                                                                                  \
     {                                                                                                        \
         .name = "interpolation", .kind = LEAT__PARAM_CHOICE, .def = default_, .choices = LEAT__WARP_CHOICES, \
-        .min = 1, .help = "how new pixels are found"                                                         \
+        .min = 1, .help = "how pixels are interpolated"                                                      \
     }
 #define FILL_PARAM                                                                                           \
     {                                                                                                        \
@@ -385,7 +385,7 @@ static const leat__param elastic_params[] = {
      .def = "bilinear",
      .choices = "nearest|bilinear",
      .min = 1,
-     .help = "how new pixels are found"},
+     .help = "how pixels are interpolated"},
     FILL_PARAM,
     P_PARAM,
 };

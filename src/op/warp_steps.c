@@ -133,8 +133,8 @@ int leat__step_warp(leat__workspace *b, const leat__step *step, leat_error *err)
         t.height = in->height;
     }
     if (pixels == 0)
-        return leat__fail(err, LEAT_ELIMIT, "an image of %u x %u is too large to be turned", in->width,
-                          in->height);
+        return leat__fail(err, LEAT_ELIMIT, "an image of %u x %u is too large to be rotated or warped",
+                          in->width, in->height);
     const size_t n = leat__warp_spots_for(t.width), row = n * (2 * sizeof(double) + 3 * sizeof(int32_t));
     double *const work = leat__work_fit(&b->work, row + pixels * sizeof(uint32_t), err);
     if (!work) return LEAT_ENOMEM;

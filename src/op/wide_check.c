@@ -57,7 +57,7 @@ int leat__wide_check(const leat__op_spec *ops, uint32_t count, const leat__pixel
         numbers |= d->kind == LEAT_OP_OUTPUT;
         if (d->kind == LEAT_OP_ERASE && !numbers)
             return leat__fail(err, LEAT_EINVAL,
-                              "%s blanks 8-bit pixels: put it behind Normalize or ToDtype "
+                              "%s blanks 8-bit pixels: put it after Normalize or ToDtype "
                               "for %s",
                               d->name, name_of(kind, field, text));
         if (d->kind == LEAT_OP_COLOR || d->kind == LEAT_OP_POLICY || d->bytes_only)

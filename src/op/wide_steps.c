@@ -142,8 +142,8 @@ static int warp_nearest(leat__wide_workspace *b, const leat__step *s, const uint
     const leat__wide *const in = &b->image;
     const size_t n = leat__warp_spots_for(s->width);
     if (leat__warp_pixels(in->width, in->height) == 0)
-        return leat__fail(err, LEAT_ELIMIT, "an image of %u x %u is too large to be turned", in->width,
-                          in->height);
+        return leat__fail(err, LEAT_ELIMIT, "an image of %u x %u is too large to be rotated or warped",
+                          in->width, in->height);
     if (!b->warp) b->warp = leat__warp_dsp_for(leat__cpu_flags());
     double *const work = leat__work_fit(&b->work, n * (2 * sizeof(double) + 2 * sizeof(int32_t)), err);
     if (!work) return LEAT_ENOMEM;

@@ -178,7 +178,7 @@ int leat_packer_drop(leat_packer *p, const void *key, size_t size, uint64_t *cou
     uint64_t found = 0;
     if (count != NULL) *count = 0;
     if (p->base == NULL || p->finishing)
-        return leat__fail(err, LEAT_ESTATE, "%s: samples are dropped from a pack that is appended to",
+        return leat__fail(err, LEAT_ESTATE, "%s: samples can only be dropped from a pack that is appended to",
                           p->path);
     for (uint32_t i = 0; i < p->base->shard_count; i++) {
         const leat__shard *s = &p->base->shards[i];

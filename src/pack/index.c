@@ -57,7 +57,7 @@ static int open_blocks(leat__index *x, leat_error *err)
     memset(block + got, 0, sizeof block - got);
     LEAT_TRY(leat__header_decode(block, path, &told, err));
     if (size != told.file_bytes)
-        return leat__fail(err, LEAT_EDATA, "%s: has %llu bytes, %llu were written", path,
+        return leat__fail(err, LEAT_EDATA, "%s: is %llu bytes, expected %llu (truncated?)", path,
                           (unsigned long long)size, (unsigned long long)told.file_bytes);
     LEAT_TRY(leat__file_pread(x->file, block, sizeof block, size - sizeof block, err));
     LEAT_TRY(leat__footer_decode(block, path, size, &x->footer, err));
@@ -357,7 +357,7 @@ int leat__index_page(leat__index *x, uint64_t page, leat__page_entry *e, uint64_
     uint8_t bytes[2 * LEAT__PACK_PAGE_WIDTH];
     bool last = page + 1 == f->pages;
     if (page >= f->pages)
-        return leat__fail(err, LEAT_EINVAL, "%s: page %llu of %llu", leat__file_path(x->file),
+        return leat__fail(err, LEAT_EINVAL, "%s: there is no page %llu, only %llu", leat__file_path(x->file),
                           (unsigned long long)page, (unsigned long long)f->pages);
     LEAT_TRY(leat__index_read(x, s, page * LEAT__PACK_PAGE_WIDTH, bytes,
                               (last ? 1 : 2) * LEAT__PACK_PAGE_WIDTH, err));
@@ -512,7 +512,7 @@ int leat__index_find(leat__index *x, const void *key, size_t size, uint64_t leas
         LEAT_TRY(leat__index_read(x, rows, pos * 4, bytes, sizeof bytes, err));
         uint64_t row = leat__load_u32(bytes);
         if (row >= x->footer.samples)
-            return damaged(err, x, rows->offset + pos * 4, "key of a sample that is not there");
+            return damaged(err, x, rows->offset + pos * 4, "key of a sample that does not exist");
         if (row < least) continue; /* rows of equal hashes are in ascending order */
         LEAT_TRY(key_equals(x, row, key, size, &equal, err));
         tries += !equal;

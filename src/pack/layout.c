@@ -146,7 +146,7 @@ int leat__footer_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
     int64_t at = (int64_t)(file_bytes - LEAT__PACK_BLOCK);
     memset(f, 0, sizeof *f);
     if (memcmp(block + FOOTER_MAGIC_AT, end_magic, sizeof end_magic) != 0)
-        return damaged(err, path, at + FOOTER_MAGIC_AT, "no end mark: cut short or damaged");
+        return damaged(err, path, at + FOOTER_MAGIC_AT, "no end mark (truncated or damaged)");
     f->check = leat__load_u64(block);
     if (f->check != leat__hash64(block + 8, LEAT__PACK_BLOCK - 8, 0))
         return damaged(err, path, at, "footer checksum does not match");

@@ -99,7 +99,7 @@ static int check_value(const leat_pack_sample *sample, const leat_field *f, cons
     case LEAT_FIELD_IMAGE:
         if (v->image.codec == 0) return bad_value(err, sample, f, "image without a codec");
         if (v->entries_size > UINT32_MAX || (v->entries_size > 0 && v->entries == NULL))
-            return bad_value(err, sample, f, "entry points that cannot be");
+            return bad_value(err, sample, f, "invalid entry points");
         break;
     case LEAT_FIELD_TEXT:
         if (!leat__utf8_valid(v->data, v->size, &good)) return bad_value(err, sample, f, "text is not UTF-8");

@@ -72,7 +72,7 @@ static int same_schema(leat_pack *p, leat__index *x, leat_error *err)
     bool same = len == strlen(p->schema_text) && memcmp(text, p->schema_text, len) == 0;
     leat__free(text);
     if (same) return 0;
-    return leat__fail(err, LEAT_EDATA, "%s: another schema than %s", leat__file_path(x->file), p->path);
+    return leat__fail(err, LEAT_EDATA, "%s: has another schema than %s", leat__file_path(x->file), p->path);
 }
 
 int leat__pack_add_shard(leat_pack *p, leat__index *index, leat_error *err)

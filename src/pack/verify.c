@@ -238,8 +238,9 @@ static void verify_page(job *j, uint64_t page, uint8_t *data)
     }
     uint64_t bad = verify_samples(j, &g, page, data);
     if (!whole && bad == 0)
-        report_plain(j, file, (int64_t)page, g.offset,
-                     "checksum of the page does not match, all its samples do: padding or dropped samples");
+        report_plain(
+            j, file, (int64_t)page, g.offset,
+            "checksum of the page does not match, but those of its samples do: padding or dropped samples");
     leat__mutex_lock(&j->lock);
     j->stats.pages++;
     j->stats.samples += g.samples;

@@ -132,7 +132,7 @@ static int keep_rows(leat__view_data *d, const json_t *cond, const uint8_t *sele
     leat__view_column *c = leat__view_find(d, name);
     if (!c) return leat__fail(err, LEAT_EINVAL, "there is no column \"%s\"", name ? name : "");
     if (c->kind == LEAT__VIEW_VECTOR)
-        return leat__fail(err, LEAT_EINVAL, "\"%s\" is a vector: it has no conditions", c->name);
+        return leat__fail(err, LEAT_EINVAL, "\"%s\": a column of vectors has no conditions", c->name);
     LEAT_TRY(leat__view_load(d, c, err));
     if (c->kind == LEAT__VIEW_TEXT) return keep_texts(d, c, cond, keep, err);
     return keep_numbers(d, c, cond, keep, err);
@@ -262,7 +262,7 @@ int leat__view_group(leat__view_data *d, leat__view_column *c, leat__view_rows *
 {
     memset(out, 0, sizeof *out);
     if (c->kind == LEAT__VIEW_VECTOR)
-        return leat__fail(err, LEAT_EINVAL, "\"%s\" is a vector: it has no groups", c->name);
+        return leat__fail(err, LEAT_EINVAL, "\"%s\": a column of vectors has no groups", c->name);
     LEAT_TRY(leat__view_load_order(d, c, err));
     LEAT_TRY(order_by(d, c, false, rows, err));
     out->count = walk_groups(c, rows, NULL, NULL);

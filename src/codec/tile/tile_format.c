@@ -57,12 +57,12 @@ static int parse_quant(leat__tile_header *h, const uint8_t *data, size_t len, si
 {
     uint32_t stored = data[12], map = data[13] & 63, wide = data[13] >> 7;
     if (stored < 1 || stored > h->components || (data[13] & 64) != 0)
-        return bad(err, LEAT_EDATA, 12, "number of quantisation tables");
+        return bad(err, LEAT_EDATA, 12, "invalid number of quantisation tables");
     size_t each = wide ? 128 : 64;
-    if (len - *at < stored * each) return bad(err, LEAT_EDATA, 12, "cut in its header");
+    if (len - *at < stored * each) return bad(err, LEAT_EDATA, 12, "truncated in its header");
     for (uint32_t c = 0; c < h->components; c++) {
         uint32_t index = map >> (2 * c) & 3;
-        if (index >= stored) return bad(err, LEAT_EDATA, 13, "quantisation table number");
+        if (index >= stored) return bad(err, LEAT_EDATA, 13, "invalid quantisation table index");
         const uint8_t *table = data + *at + index * each;
         for (uint32_t i = 0; i < 64; i++) h->quant[c][i] = wide ? leat__load_u16(table + 2 * i) : table[i];
     }
@@ -98,7 +98,7 @@ int leat__tile_header_parse(leat__tile_header *h, const uint8_t *data, size_t le
     if (data[6] >= LEAT__TILE_SAMPLINGS) return bad(err, LEAT_EDATA, 6, "unknown sampling");
     if (h->orientation < 1 || h->orientation > 8) return bad(err, LEAT_EDATA, 7, "orientation out of range");
     if (h->width == 0 || h->height == 0) return bad(err, LEAT_EDATA, 8, "empty image");
-    if (leat__load_u16(data + 14) != 0) return bad(err, LEAT_EDATA, 14, "reserved bytes set");
+    if (leat__load_u16(data + 14) != 0) return bad(err, LEAT_EDATA, 14, "reserved bytes are not 0");
     h->sampling = (leat__tile_sampling)data[6];
     leat__tile_geometry(h);
 

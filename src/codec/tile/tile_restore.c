@@ -554,7 +554,7 @@ static int pass_scan(writer *w, const scan *s, leat_error *err)
     uint32_t mcus_x = s->alone ? f->component[0].blocks_x : f->mcus_x;
     uint32_t mcus_y = s->alone ? f->component[0].blocks_y : f->mcus_y;
     same = same && s->mcus_x == mcus_x && s->mcus_y == mcus_y;
-    if (!same) return bad_skeleton(err, "not those of the coefficients");
+    if (!same) return bad_skeleton(err, "do not match the coefficients");
     w->to.differs = w->to.differs || w->to.want != f->scan || f->scan_len > w->to.left;
     LEAT_TRY(target_status(w, err));
     w->to.want += f->scan_len;

@@ -119,7 +119,7 @@ static int open_dictionary(leat__tile_tables *t, const uint8_t *bytes, size_t le
     t->cdict = ZSTD_createCDict(t->dictionary, len, COMPRESSION_LEVEL);
     t->ddict = ZSTD_createDDict(t->dictionary, len);
     if (t->cdict == NULL || t->ddict == NULL)
-        return bad(err, blob_bytes_before_dictionary(), "dictionary not usable");
+        return bad(err, blob_bytes_before_dictionary(), "invalid dictionary");
     return 0;
 }
 
@@ -134,10 +134,10 @@ int leat__tile_tables_open(leat__tile_tables **out, const void *blob, size_t len
         return leat__fail(err, LEAT_EFORMAT, "tile tables: version %u is not known", bytes[4]);
     if (bytes[5] != LEAT__TILE_CODE_BITS || bytes[6] != LEAT__TILE_CONTEXTS || bytes[7] != 0)
         return bad(err, 5, "unknown sizes");
-    if (leat__load_u32(bytes + 12) != 0) return bad(err, 12, "reserved bytes set");
+    if (leat__load_u32(bytes + 12) != 0) return bad(err, 12, "reserved bytes are not 0");
     uint32_t dictionary = leat__load_u32(bytes + 8);
     if (dictionary > LEAT__TILE_DICTIONARY_MAX || dictionary != len - before)
-        return bad(err, 8, "length of the dictionary");
+        return bad(err, 8, "invalid length of the dictionary");
 
     leat__tile_tables *t = leat__alloc_aligned(LEAT__MEM_CODEC, sizeof *t, 64);
     if (t == NULL) return leat__fail_nomem(err, sizeof *t, "tile tables");

@@ -21,17 +21,17 @@ p.leat: intact, 5 samples, 2 pages, * (glob)
 
 # the same once more: an error that leaves the pack alone, or an answer to give
 $ leat append b -o p.leat
-! leat append: p.leat: has a sample with the key "ant/1.png" (--if-exists update or skip takes such samples)
+! leat append: p.leat: already has a sample with the key "ant/1.png" (choose --if-exists update or skip)
 = 2
 
 $ leat append b -o p.leat --if-exists skip
 0 samples appended, * (glob)
-! 2 samples were there already: kept
+! 2 samples were in the pack already: kept
 
 $ leat append b -o p.leat --if-exists update --json | jget samples existing
 2
 2
-! 2 samples were there already: replaced
+! 2 samples were in the pack already: replaced
 
 $ leat info p.leat --json | jget samples dropped
 5
@@ -39,7 +39,7 @@ $ leat info p.leat --json | jget samples dropped
 
 $ leat delete p.leat cat/2.png nobody
 1 sample deleted
-! leat delete: warning: 1 key was not there ("nobody")
+! leat delete: warning: 1 key was not in the pack ("nobody")
 = 1
 
 $ printf 'cat/1.png\ncat/2.png\n' > keys.txt
@@ -157,7 +157,7 @@ mine
 ! --force replaces what is there
 ! leat show: mine.png: is not an earlier output of this kind, and only such a file may be replaced; give another name
 ! leat show: --count has no effect: all samples of the given keys are shown (see leat show --help)
-! leat show: --force goes with --output (see leat show --help)
+! leat show: --force needs --output (see leat show --help)
 ! leat show: --as has no effect with --output: a contact sheet is written as PNG (see leat show --help)
 = 2
 

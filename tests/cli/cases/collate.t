@@ -35,7 +35,7 @@ $ leat load a.leat --buckets 2
 = 2
 
 $ leat load a.leat --bucket size --order sequential
-! leat load: --bucket is itself a random order: not with another --order, weights, --balance or packs that are mixed
+! leat load: --bucket needs --order random, without weights, --balance or mixed packs
 = 2
 
 $ leat load a.leat --bucket size --bucket-edges 1,x

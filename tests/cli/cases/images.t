@@ -15,7 +15,7 @@ $ leat check $LEAT_TEST_DATA/images-1.1.leat -o check.leat --force --limits drak
 = 2
 
 $ leat check $LEAT_TEST_DATA/images-1.1.leat -o check.leat --force --limits dark=off,dark=3
-! leat check: --limits: dark is there twice
+! leat check: --limits: dark appears twice
 = 2
 
 $ leat check nothing -o none.leat

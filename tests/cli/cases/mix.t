@@ -30,7 +30,7 @@ $ leat load a.leat b.leat --default score=0 --choose all,1 --replacement --json 
 
 # batches of one pack each: what whole batches leave out is said
 $ leat load a.leat b.leat --default score=0 --mix-batches single -b 4 --json | jget samples
-! leat load: warning: batches of one pack each: 2 samples of an epoch are left out, and 1 of the packs never come, because an epoch is whole batches of 4 samples. Smaller batches leave out fewer, stratified or shuffled ones none
+! leat load: warning: batches of one pack each: 2 samples of an epoch are left out, with 1 of the packs unused, because an epoch has only whole batches of 4 samples. Smaller batches leave out fewer, stratified or shuffled ones none
 4
 
 # from a file
@@ -47,7 +47,7 @@ $ leat load a.leat b.leat --config mix.yaml --digest --stop-after 13 --state s.j
 
 # a state is for these packs in this mix only
 $ leat load b.leat a.leat --config mix.yaml --resume s.json
-! leat load: s.json: loader state: pack number 1 of 2 was another one (*, this one is *) (glob)
+! leat load: s.json: loader state: pack number 1 of 2 was a different pack (*, this one is *) (glob)
 = 2
 
 $ leat load a.leat b.leat --config mix.yaml --mix 1,2 --resume s.json
@@ -68,11 +68,11 @@ $ leat load a.leat b.leat --mix 1,nan
 = 2
 
 $ leat load a.leat b.leat --mix 1,1 --repeat 1,1
-! leat load: --mix: a.leat: give either weights or --repeat and --choose
+! leat load: --mix: a.leat: give either weights, or --repeat or --choose
 = 2
 
 $ leat load a.leat b.leat --epoch-size 10
-! leat load: --mix: --epoch-size needs weights: --repeat and --choose say how many come
+! leat load: --mix: --epoch-size needs weights: --repeat and --choose already set the number of samples
 = 2
 
 $ leat load a.leat b.leat --default score

@@ -14,7 +14,7 @@ $ leat help ops | grep -A2 "^  CutMix"
 $ leat help randomsolarize
 RandomSolarize - inverts values from a threshold on with probability p
 ...
-  threshold                   values from here on are inverted; 0 to 256
+  threshold                   values from this one on are inverted; 0 to 256
                               (required)
 ...
 

@@ -279,21 +279,21 @@ $ printf 'size: 64\ndtype: f32\n' > load.yaml
 3
 
 $ leat load photos.leat --ops 'Resize((8, 8))' --dtype f16
-! leat load: --ops is the whole pipeline: write what --dtype says into it
+! leat load: --ops is the whole pipeline, so --dtype has no effect: put it into --ops
 = 2
 
 $ printf 'ops: Resize((8, 8))\nsize: 64\n' > load.yaml
 > leat load photos.leat --config load.yaml
-! leat load: --ops is the whole pipeline: write what --size says into it
+! leat load: --ops is the whole pipeline, so --size has no effect: put it into --ops
 = 2
 
 # --config is read as for every command: a key once, with its line, with a hint
 $ printf 'batch: 2\nbatch: 3\n' > load.yaml; leat load photos.leat -c load.yaml
-! leat load: load.yaml:2: 'batch' is there twice
+! leat load: load.yaml:2: 'batch' appears twice
 = 2
 
 $ leat doctor photos.leat -c load.yaml
-! leat doctor: load.yaml:2: 'batch' is there twice
+! leat doctor: load.yaml:2: 'batch' appears twice
 = 2
 
 $ printf 'batch: 2\nepohcs: 2\n' > load.yaml; leat load photos.leat -c load.yaml
@@ -385,11 +385,11 @@ $ leat pack photos.leat -o fast.leat --tiles fast --json >log
 fast
 
 $ leat pack photos -o x.leat --images keep --tiles fast
-! leat pack: --tiles goes with --images tiled (see leat pack --help)
+! leat pack: --tiles needs --images tiled (see leat pack --help)
 = 2
 
 $ leat pack photos -o x.leat --mix-raw 0.5
-! leat pack: --mix-raw goes with --images mix (see leat pack --help)
+! leat pack: --mix-raw needs --images mix (see leat pack --help)
 = 2
 
 $ leat pack photos -o x.leat --images jpeg

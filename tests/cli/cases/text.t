@@ -28,11 +28,11 @@ $ leat dedup fuzzy kept -o after --quiet >/dev/null && cmp both/kept-00000.jsonl
 > cmp both/clusters.jsonl after/clusters.jsonl && cmp both/reasons.jsonl kept/reasons.jsonl && cmp both/bad.jsonl kept/bad.jsonl
 
 $ leat dedup exact in.jsonl -o lines --level line --set words.min=5
-! leat dedup: --profile and --set go with whole documents (run leat filter first)
+! leat dedup: --profile and --set work on whole documents only (run leat filter first)
 = 2
 
 $ leat dedup fuzzy in.jsonl -o other --set lang_score.min=0.5
-! leat dedup: rules of the language need leat filter, which reads a model
+! leat dedup: rules on the language work in leat filter only, which reads a model
 = 2
 
 $ leat filter in.jsonl -o kept --set words.min=5
@@ -90,11 +90,11 @@ $ leat filter in.jsonl -o other --columns id,+wrds
 = 2
 
 $ leat filter in.jsonl -o other --columns id,id
-! leat filter: --columns: "id" is there twice
+! leat filter: --columns: "id" appears twice
 = 2
 
 $ leat filter in.jsonl -o other --columns id --score-only
-! leat filter: --columns are of kept documents: not with --score-only
+! leat filter: --columns is for kept documents: leave out --score-only
 = 2
 
 $ printf 'output: fromfile\nset:\n  words.min: 5\n  words.max: off\n  urls.max: 3\nprofile: [gopher@paper]\ncolumns:\n  - id\nscore_only: no\n' > rules.yaml
@@ -121,7 +121,7 @@ $ leat filter in.jsonl --config nothing.yaml
 = 4
 
 $ printf 'output: dd\nthreshold: 0.5\n' > d.yaml; leat dedup exact in.jsonl --config d.yaml
-! leat dedup: --words, --chars, --bands, --rows, --threshold, --clusters, --compatible and --bands-per-iteration go with fuzzy deduplication
+! leat dedup: --words, --chars, --bands, --rows, --threshold, --clusters, --compatible and --bands-per-iteration are only for fuzzy deduplication
 = 2
 
 $ printf 'output: dc\neval: [in.jsonl]\nngram: 5\n' > d.yaml; leat decontaminate in.jsonl --config d.yaml --json | jget contaminated
@@ -305,7 +305,7 @@ d1
 3
 
 $ leat dedup exact in.jsonl -o small --level line --keep longest
-! leat dedup: --keep, --index and --against go with whole documents, not lines
+! leat dedup: --keep, --index and --against work on whole documents, not on lines
 = 2
 
 $ leat dedup substring in.jsonl -o small --words 8 --report s.json --force > /dev/null; jget unit most.0.removed < s.json
@@ -364,7 +364,7 @@ $ leat plan --documents 100000000 --ram 1G --limit 2G --json | jget fix
 --ram 1288947849 (1.20 GiB)
 
 $ leat dedup exact in.jsonl -o small --bands 3
-! leat dedup: --words, --chars, --bands, --rows, --threshold, --clusters, --compatible and --bands-per-iteration go with fuzzy deduplication
+! leat dedup: --words, --chars, --bands, --rows, --threshold, --clusters, --compatible and --bands-per-iteration are only for fuzzy deduplication
 = 2
 
 $ leat dedup similar in.jsonl -o small

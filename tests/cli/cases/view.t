@@ -1,7 +1,7 @@
 # The page itself is tested by python/tests/test_view.py and test_view_browser.py.
 
 $ leat view $LEAT_TEST_DATA/images-1.1.leat other.leat
-! leat view: 'other.leat': packs of columns come behind --with (see leat view --help)
+! leat view: 'other.leat': packs of columns come after --with (see leat view --help)
 = 2
 
 $ leat view $LEAT_TEST_DATA/images-1.1.leat --with

@@ -102,7 +102,7 @@ static void wrong_lists_are_refused(void **state)
     expect_wrong("a,,b", "empty");
     expect_wrong("a,+", "empty");
     expect_wrong("+wrods", "did you mean words?");
-    expect_wrong("words,+words", "\"words\" is there twice");
+    expect_wrong("words,+words", "\"words\" appears twice");
     leat_error err = {0};
     assert_int_equal(leat__columns_parse(&columns, "+words", "words", "id", &err), LEAT_EINVAL);
     assert_non_null(strstr(err.message, "+words would replace \"words\""));

@@ -115,7 +115,7 @@ static void wrong_options_are_refused(void **state)
     } bad[] = {
         {NULL, "nothing to select by", LEAT_EINVAL},
         {"{count: 3, share: 0.5, where: score > 1}", "either count or share", LEAT_EINVAL},
-        {"strategies: [{strategy: diversity}]", "diversity needs an end", LEAT_EINVAL},
+        {"strategies: [{strategy: diversity}]", "diversity needs a limit", LEAT_EINVAL},
         {"{count: 3, strategies: [{strategy: diversity, strength: -1}]}", "not between 0 and 16",
          LEAT_EINVAL},
         {"{count: 3, strategies: [{strategy: diversity}, {strategy: diversity}]}", "only one", LEAT_EINVAL},

@@ -354,7 +354,7 @@ static void wrong_stages_are_refused(void **state)
     s.gpus = 1;
     s.gpu_memory = 1;
     assert_int_equal(leat_flow_add(r.flow, &s, &err), LEAT_EINVAL);
-    assert_non_null(strstr(err.message, "both gpus and gpu_memory"));
+    assert_non_null(strstr(err.message, "gpu_memory (bytes of a shared device): give one"));
     s.gpu_memory = 0;
     assert_int_equal(leat_flow_add(r.flow, &s, &err), 0);
     assert_int_equal(leat_flow_start(r.flow, &err), LEAT_EINVAL);

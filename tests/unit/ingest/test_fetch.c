@@ -107,7 +107,7 @@ static void files_changed_since_the_listing_fail(void **state)
     assert_true(run->record[0].failed);
     assert_contains(run->record[0].error->message, "s3://b/r/a.jpg");
     assert_true(run->record[1].failed);
-    assert_contains(run->record[1].error->message, "is 7 bytes, the list of the bucket said 5");
+    assert_contains(run->record[1].error->message, "is 7 bytes, but the bucket lists it with 5");
     assert_true(run->record[2].loaded);
     leat_error err;
     assert_code(LEAT_ENOENT, leat__fetch_record(s, run, &run->record[0], &err));

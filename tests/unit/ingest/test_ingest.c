@@ -297,7 +297,7 @@ static void a_changed_file_is_not_resumed(void **state)
     o.progress = NULL;
     o.resume = 1;
     assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_ESTATE);
-    assert_non_null(strstr(err.message, "the source has changed since the run that is resumed"));
+    assert_non_null(strstr(err.message, "the source has changed since the interrupted run"));
     assert_non_null(strstr(err.message, "class0/aaa.jpg"));
     put_image("photos/class0/aaa.jpg", LEAT__CODEC_JPEG, 31, 30, 1);
     times[1].tv_nsec = 5; /* the same time, another size */

@@ -67,10 +67,11 @@ static void packs_without_a_batch_are_announced(void **state)
     assert_false(leat__advice_single(&f, text));
     f.left_out = 7;
     assert_true(leat__advice_single(&f, text));
-    assert_contains(text, "7 samples of an epoch are left out, because an epoch is whole batches of 100");
+    assert_contains(text,
+                    "7 samples of an epoch are left out, because an epoch has only whole batches of 100");
     f.never = 2;
     assert_true(leat__advice_single(&f, text));
-    assert_contains(text, "left out, and 2 of the packs never come, because");
+    assert_contains(text, "left out, with 2 of the packs unused, because");
 }
 
 static void loaders_without_a_batch_are_announced(void **state)

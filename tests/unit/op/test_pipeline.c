@@ -189,7 +189,7 @@ static void sizes_need_a_bound(void **state)
         leat_error err = {0};
         const leat__pipeline_opts o = {.ops = texts[i], .any_size = true};
         assert_int_equal(leat__pipeline_open(&p, &o, &err), LEAT_EINVAL);
-        assert_non_null(strstr(err.message, "not known before"));
+        assert_non_null(strstr(err.message, "not known in advance"));
     }
 }
 

@@ -79,8 +79,8 @@ static void wrong_files_are_refused(void **state)
     expect_wrong("names: ['a,b']\n", "an element of a list");
     expect_wrong("names: {a: [b]}\n", "an element of a list");
     expect_wrong("names: \"a\\0b\"\n", "has no value");
-    expect_wrong("force: yes\nforce: no\n", "f.yaml:2: 'force' is there twice");
-    expect_wrong("max_size: 1\nmax-size: 1\n", "is there twice");
+    expect_wrong("force: yes\nforce: no\n", "f.yaml:2: 'force' appears twice");
+    expect_wrong("max_size: 1\nmax-size: 1\n", "appears twice");
     expect_wrong("- a\n", "'option: value'");
     expect_wrong("a: [\n", "f.yaml:");
     expect_wrong("names: a\n---\nforce: yes\n", "f.yaml:3: a second document begins here");
