@@ -9,7 +9,7 @@
 
 /* Options of leat embed and leat tag: how a model runs over a pack. */
 #define CLI_MODEL_RUNNING                                                                                    \
-    CLI_INT("batch-size", 'b', "256", 1, 1 << 20, "N", "images per step; part of the result's last bits"),   \
+    CLI_INT("batch-size", 'b', "256", 1, 1 << 20, "N", "images per step; may change the last bits"),         \
         CLI_CHOICE("accelerator", 0, "auto", "auto|cpu|cuda", "where the model runs"),                       \
         CLI_INT("devices", 0, "0", 0, 1024, "N", "processes on this machine; 0 = one per GPU"),              \
         CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads of the loader, 0 = all usable CPUs"),     \
@@ -26,7 +26,7 @@
     "PACK.parts/ until the pack is complete."
 #define CLI_MODEL_KEYS                                                                                       \
     {"model", "the model that was used"}, {"seconds", "time of the run"},                                    \
-        {"images_per_s", "rate of this run, all ranks"}, {"verdict", "of the doctor"},                       \
+        {"images_per_s", "rate of this run, all ranks"}, {"verdict", "the doctor's verdict"},                \
     {                                                                                                        \
         "limit", "what limited the rate, such as io or cpu"                                                  \
     }

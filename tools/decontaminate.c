@@ -15,8 +15,8 @@
 
 static const leat__param matching[] = {
     CLI_PATH("output", 'o', NULL, "DIR", "write kept documents, matches, bad lines and the report here"),
-    CLI_STRING("eval", 'e', NULL, "FILES", "evaluation sets: JSONL files or folders, with commas between"),
-    CLI_STRING("eval-field", 0, "text", "NAMES", "keys of their texts, with commas between"),
+    CLI_STRING("eval", 'e', NULL, "FILES", "evaluation sets: JSONL files or folders, separated by commas"),
+    CLI_STRING("eval-field", 0, "text", "NAMES", "keys of their texts, separated by commas"),
     CLI_INT("ngram", 0, "13", 2, 64, "N", "number of consecutive words that must be shared"),
     CLI_INT("min-matches", 0, "1", 1, 1e9, "N", "shared n-grams that make a document contaminated"),
     CLI_CHOICE("by", 0, "document", "document|span",

@@ -66,7 +66,7 @@ static const leat__param vectors[] = {
     CLI_FLOAT("keep-share", 0, "0", 0, 1, "P", "keep this share of the rows, instead of --threshold"),
     CLI_STRING("field", 0, NULL, "NAME", "field of the vectors, when the pack has several"),
     CLI_INT("centres", 0, "0", 0, 1e6, "N", "clusters of k-means, 0 = square root of the number of rows"),
-    CLI_STRING("device", 0, NULL, "DEVICE", "run by PyTorch on this device, such as cuda"),
+    CLI_STRING("device", 0, NULL, "DEVICE", "run in PyTorch on this device, such as cuda"),
     CLI_END,
 };
 
@@ -74,7 +74,7 @@ static const leat__param images[] = {
     CLI_PATH("csv", 0, NULL, "FILE", "write the pairs, the most similar first"),
     CLI_CHOICE("orientations", 0, "2", "1|2|8", "find images as they are, also mirrored, also turned"),
     CLI_FLAG("windows", 0, "also find large crops; takes about five times as long"),
-    CLI_FLAG("across", 0, "find only pairs of different inputs, as test images among train images"),
+    CLI_FLAG("across", 0, "find only pairs of different inputs, such as test images among train images"),
     CLI_FLAG("list-probable", 0, "list pairs that are probably duplicates in the CSV file, too"),
     CLI_END,
 };

@@ -17,9 +17,9 @@
 
 static const leat__param filtering[] = {
     CLI_PATH("output", 'o', NULL, "DIR", "write kept documents, reasons, bad lines and the report here"),
-    CLI_STRING("profile", 'p', NULL, "NAMES", "apply the rules of these profiles, with commas between"),
+    CLI_STRING("profile", 'p', NULL, "NAMES", "apply the rules of these profiles, separated by commas"),
     CLI_STRING("set", 0, NULL, "RULES", "change thresholds: words.min=20,curly.max=off"),
-    CLI_STRING("modify", 0, NULL, "NAMES", "change the text first: modifiers, with commas between"),
+    CLI_STRING("modify", 0, NULL, "NAMES", "change the text first: modifiers, separated by commas"),
     CLI_PATH("lid", 0, NULL, "FILE", "identify languages with this fastText model (.bin, .ftz)"),
     CLI_STRING("lang", 0, NULL, "LABELS", "keep documents of these languages: en,de (with --lid)"),
     CLI_FLOAT("lang-min", 0, "0", 0, 1, "P", "keep documents with at least this probability (with --lid)"),

@@ -406,7 +406,7 @@ const cli_command cli_cmd_load = {
                 {"Several packs", cli_mix_options},
                 {"How", cli_load_machine},
                 {"This run", options},
-                {"Looking at it", cli_live_options}},
+                {"Watching the run", cli_live_options}},
     .json =
         (const cli_key[]){
             {"epoch", "number of the epoch; one line of JSON per epoch"},

@@ -50,7 +50,7 @@ static const leat__param one[] = {
 static const leat__param running[] = {
     CLI_REPLACE,
     CLI_THREADS,
-    CLI_BYTES("memory", 0, "0", 0, 1e15, "refuse to start when more is needed, 0 = no limit"),
+    CLI_BYTES("memory", 0, "0", 0, 1e15, "refuse to start when more memory is needed, 0 = no limit"),
     CLI_END,
 };
 
