@@ -54,7 +54,7 @@ class Batch(tuple):
         return self[key] if key in self.names else default
 
     def asdict(self) -> dict[str, Any]:
-        """A plain dict: what Hugging Face's Trainer wants."""
+        """Returns a plain dict, as Hugging Face's Trainer needs it."""
         return dict(zip(self.names, self))
 
     def __reduce__(self):
@@ -67,7 +67,7 @@ def _rebuild(names: tuple[str, ...], values: tuple[Any, ...]) -> Batch:
 
 @lru_cache(maxsize=64)
 def batch_class(names: tuple[str, ...]) -> type[Batch]:
-    """The class of batches with these fields. Names that are not identifiers get positional
+    """Makes the class of batches with these fields. Names that are not identifiers get positional
     attributes (`_3`); as keys they keep their own name."""
     plain = namedtuple("Batch", names, rename=True)  # type: ignore[misc]
     made = type("Batch", (Batch, plain), {"__slots__": (), "names": names, "__module__": "leat",
@@ -78,7 +78,7 @@ def batch_class(names: tuple[str, ...]) -> type[Batch]:
 class Ragged:
     """Values of different length, one per sample: bytes, text, JSON or ragged arrays.
 
-    ``values`` holds all elements behind each other and ``offsets`` where each sample's begin
+    ``values`` holds the elements of all samples in sequence, ``offsets`` where each sample's begin
     (one more than samples), both as tensors of the user's framework; ``ragged[i]`` is one value.
     """
 

@@ -34,7 +34,7 @@ def listed(key: str) -> str:
 
 
 def unlisted(line: str) -> str:
-    """The key of such a line, as C reads it (leat__str_unquote)."""
+    """Returns the key of a line that `listed` made, as C reads it (leat__str_unquote)."""
     if re.fullmatch(r'"(?:[^"\\]|\\[nr"\\])*"', line, re.DOTALL) is None:
         return line
     return re.sub(r"\\(.)", lambda m: {"n": "\n", "r": "\r"}.get(m[1], m[1]), line[1:-1])
@@ -70,7 +70,7 @@ def real(name: str, value: object, least: float, most: float) -> float:
 
 
 def above(name: str, value: object, most: float) -> float:
-    """A number up to `most` that is not 0; None, which is 0 for the library, leaves it to the default."""
+    """A number above 0, up to `most`. None becomes 0, which stands for the default in C."""
     if value is None:
         return 0
     number = real(name, value, 0, most)
@@ -80,7 +80,7 @@ def above(name: str, value: object, most: float) -> float:
 
 
 def flag(name: str, value: object) -> bool:
-    """True or False; 1 and 0 are taken, too."""
+    """True or False; 1 and 0 are accepted too."""
     if isinstance(value, (bool, np.bool_)) or (isinstance(value, int) and value in (0, 1)):
         return bool(value)
     raise ArgumentError(f"{name}: {shown(value)} is neither True nor False")
@@ -97,12 +97,12 @@ def size(name: str, value: object) -> int:
 
 
 def one_of(name: str, value: object, choices: Mapping[str, int]) -> int:
-    """The number behind one of a few words."""
+    """Returns the number that stands for one of a few words in C."""
     if isinstance(value, str) and value in choices:
         return choices[value]
     near = difflib.get_close_matches(value, choices, 1) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ArgumentError(f"{name}: {shown(value)} is none of {', '.join(choices)}{hint}")
+    raise ArgumentError(f"{name}: {shown(value)} is not one of {', '.join(choices)}{hint}")
 
 
 def called(name: str, value: Any) -> Any:
@@ -202,7 +202,7 @@ def output(name: str, value: object, head: bytes, kind: str) -> str:
             raise
         raise StorageError(f"{name}: {given}: {reason(error)}") from None
     if begin and re.match(head, begin) is None:
-        raise ArgumentError(f"{name}: {given}: is not {kind}, and nothing else may be changed; give another name")
+        raise ArgumentError(f"{name}: {given}: is not {kind}, and only such a file may be written to; give another name")
     return given
 
 
@@ -270,5 +270,5 @@ def weights(name: str, values: Any, count: int) -> np.ndarray:
     if array.ndim != 1 or array.dtype.kind not in "iuf":
         raise ArgumentError(f"{name}: one row of numbers is expected, not {array.dtype} of shape {array.shape}")
     if len(array) != count:
-        raise ArgumentError(f"{name}: {len(array)} of them for {count} samples")
+        raise ArgumentError(f"{name}: {len(array)} given for {count} samples")
     return np.ascontiguousarray(array, np.float64)

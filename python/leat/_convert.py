@@ -16,7 +16,7 @@ Converter = Callable[[_leat.Tensor], Any]
 
 
 def bfloat16(bits: np.ndarray) -> np.ndarray:
-    """uint16 as bfloat16 where the package ml_dtypes is there, else as they are."""
+    """Views uint16 as bfloat16 where the package ml_dtypes is installed, else returns it unchanged."""
     try:
         import ml_dtypes
     except ImportError:
@@ -74,9 +74,9 @@ _MAKERS: dict[str, Callable[[], Converter]] = {
 
 
 def converter(name: str) -> tuple[str, Converter]:
-    """The converter of a framework; "auto" is torch where it is installed, else NumPy."""
+    """Returns the converter of a framework; "auto" is torch where it is installed, else NumPy."""
     if isinstance(name, str) and name == "auto":
         name = "torch" if importlib.util.find_spec("torch") is not None else "numpy"
     if not isinstance(name, str) or name not in _MAKERS:
-        raise ArgumentError(f"as_: {shown(name)} is none of auto, {', '.join(_MAKERS)}")
+        raise ArgumentError(f"as_: {shown(name)} is not one of auto, {', '.join(_MAKERS)}")
     return name, _MAKERS[name]()

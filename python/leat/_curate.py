@@ -22,7 +22,7 @@ _VERSION = 1
 
 
 def _recorded(folder: str) -> dict[str, Any]:
-    """The run file, of any version; {} when there is none or it is not one."""
+    """Reads the run file, of any version; {} when it does not exist or is not a run file."""
     try:
         with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
             found = json.load(file)
@@ -32,7 +32,7 @@ def _recorded(folder: str) -> dict[str, Any]:
 
 
 def _load(folder: str) -> dict[str, Any]:
-    """The run file; {} when there is none or it is not one of this version."""
+    """Reads the run file; {} when it does not exist or is not a run file of this version."""
     found = _recorded(folder)
     return found if found.get("version") == _VERSION else {}
 
@@ -55,13 +55,13 @@ def _check_run(path: str, there: list[str], force: bool) -> None:
     if there and "run.json" not in there:
         raise ExistsError(f"{path}: is not empty and has no run of leat curate; give another folder")
     if there and not _recorded(path):
-        raise ExistsError(f"{name}: is damaged, so it is not known which files are from leat curate; remove the folder or give another one")
+        raise ExistsError(f"{name}: is damaged, so leat cannot tell which files are from leat curate; remove the folder or give another one")
     if there and not _load(path) and not force:
         raise ExistsError(f"{name}: is of another version of leat; `force` starts the run from scratch")
 
 
 def _state(folder: str, sources: list[str], plan: dict[str, Any], force: bool) -> dict[str, Any]:
-    """The state of the run that is there; with `force` the files that it made are removed."""
+    """Returns the state of an earlier run in the folder; with `force`, removes the files that it made."""
     steps = _recorded(folder).get("steps", {})
     if force:
         for name in {name for names in _curate_steps.FILES.values() for name in names if _curate_steps.is_ours(steps, name)}:
@@ -71,7 +71,7 @@ def _state(folder: str, sources: list[str], plan: dict[str, Any], force: bool) -
 
 
 def _off(record: Any) -> dict[str, Any]:
-    """The record of a step that is off. It still says what an earlier run made."""
+    """Makes the record of a step that is off. It still lists the files of an earlier run."""
     old = record if isinstance(record, dict) else {}
     made = {"made": old["made"]} if old.get("made") else {}
     unfinished = {"unfinished": True} if old.get("state") == "running" or old.get("unfinished") else {}
@@ -79,7 +79,7 @@ def _off(record: Any) -> dict[str, Any]:
 
 
 def _key(run: Run, step: str, found: dict[str, str]) -> str:
-    """What a step depends on: its options and inputs. How many threads and how much memory do not change results."""
+    """Returns what a step depends on: its options and inputs, without threads and memory, which do not change results."""
     options = {name: value for name, value in (run.steps[step] or {}).items() if name not in ("threads", "memory")}
     if step == "embed":
         options["model"] = run.model()
@@ -88,7 +88,7 @@ def _key(run: Run, step: str, found: dict[str, str]) -> str:
 
 
 def _made(run: Run, step: str) -> dict[str, str]:
-    """Fingerprints of what a step has written."""
+    """Returns fingerprints of the files that a step has written."""
     made = {}
     for name in _curate_steps.FILES[step]:
         path = run.path(name)
@@ -135,7 +135,7 @@ def _is_done(run: Run, step: str, record: Any, key: str) -> bool:
 
 
 def _hinted(run: Run, step: str, error: Error) -> Error:
-    """The error; where it is of a file that an earlier step made, with how to make it again."""
+    """Returns the error; if it is about a file of an earlier step, adds how to make that file again."""
     for earlier in NAMES[:NAMES.index(step)]:
         made = [name for name in _curate_steps.FILES[earlier] if run.on(earlier) and run.path(name) in str(error)]
         if made and isinstance(error, (DataError, FormatError, StorageError, NotFoundError)):
@@ -144,7 +144,7 @@ def _hinted(run: Run, step: str, error: Error) -> Error:
 
 
 def _do(run: Run, step: str, state: dict[str, Any], line: _Line, again: bool) -> None:
-    """Runs a step, or takes what it made before. Its record is in `state` afterwards."""
+    """Runs a step, or reuses its earlier result. Its record is in `state` afterwards."""
     line.begin(step)
     try:
         found = _curate_steps.inputs(run, step)
@@ -193,13 +193,13 @@ def _result(run: Run, state: dict[str, Any], seconds: float) -> dict[str, Any]:
 
 
 def _asked(record: dict[str, Any]) -> int:
-    """How many images were asked for (count or share) where fewer images could be chosen, else 0."""
+    """Returns how many images were asked for (count or share) if fewer could be chosen, else 0."""
     asked = record.get("asked") or 0
     return asked if asked > record.get("chosen", asked) else 0
 
 
 def _given(count: int, share: float, model: Any) -> dict[str, Options]:
-    """Arguments that are options of a step."""
+    """Returns the arguments that are options of a step."""
     select: Options = {}
     if _check.whole("count", count):
         select = {"count": count, "share": None}
@@ -217,7 +217,7 @@ def _steps_from(start: str | None, run: Run) -> frozenset[str]:
     if start is None:
         return frozenset()
     if not isinstance(start, str) or start not in NAMES or not run.on(start):
-        raise ArgumentError(f"from: {shown(start)} is none of the steps of this run: {', '.join(n for n in NAMES if run.on(n))}")
+        raise ArgumentError(f"from: {shown(start)} is not a step of this run (its steps: {', '.join(n for n in NAMES if run.on(n))})")
     return frozenset(NAMES[NAMES.index(start):])
 
 
@@ -230,22 +230,22 @@ def curate(source: Path | Sequence[Path], output: Path, *, config: Any = None, c
     {'samples': 50000, 'selected': 5000, 'unreadable': 3, 'steps': [{'step': 'pack', ...}, ...], ...}
 
     Each step writes columns into the folder `output`: pack.leat, check.leat, embed.leat, duplicates.leat, select.leat,
-    selected.txt, and report.html, a page to look at. Called again it continues with the first step that is not finished
+    selected.txt, and report.html, a page to look at. A second call continues with the first step that is not finished
     or whose options or inputs have changed.
 
     Parameters
-        source: a folder, tar shards, a pack, a place in a bucket: as of ``leat.pack``. A local pack is read where it is
+        source: a folder, tar shards, a pack or a path in a bucket, as for ``leat.pack``. A local pack is not copied
         output: the folder of the run
         config: path of a YAML file, or a dict: a key per step (pack, check, train, embed, tag, dedup, semantic,
             select, dump) with the options of its function; false switches a step off. train, tag and semantic are off
             without one
         count, share: how many samples to select, or which share; those of the config otherwise
-        model: what embeds; "tiny" otherwise, or what the step train has trained
-        threads, memory: of all steps; 0 is as each step says
+        model: the model that embeds; by default the one that the step train trained, else "tiny"
+        threads, memory: for all steps; 0 = the default of each step
         from_: run this step and those after it again
         force: start from scratch: what an earlier run wrote into `output` is deleted
         plan: only return the plan: hours, memory and bytes of each step
-        quiet: show no progress on stderr
+        quiet: do not show progress on stderr
     """
     begin = time.monotonic()
     common = {name: value for name, value in (("threads", _check.whole("threads", threads, 0, 4096)),

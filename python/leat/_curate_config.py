@@ -62,7 +62,7 @@ _BY_VECTORS = ("diversity", "typicality", "similarity")
 
 
 class Default(list[Any]):
-    """Strategies of a config that names none. The step select adds a balance of the labels, where the pack has some."""
+    """The strategies when a config names none. The step select adds a balance of the labels, if the pack has labels."""
 
 
 def _keys(step: Step) -> list[str]:
@@ -78,7 +78,7 @@ def _unknown(what: str, name: str, known: Any) -> ArgumentError:
 
 
 def _options_of(step: Step, given: Any, where: str) -> Options | None:
-    """The options of a step, or None when it is off."""
+    """Returns the options of a step, or None when it is off."""
     if given is False:
         if step.name in _ALWAYS:
             raise ArgumentError(f"{where}{step.name}: this step cannot be switched off")
@@ -97,7 +97,7 @@ def _options_of(step: Step, given: Any, where: str) -> Options | None:
         if name not in known:
             raise _unknown(f"{where}{step.name}: ", name, known)
         if name in seen:
-            raise ArgumentError(f"{where}{step.name}: '{name}' is there twice")
+            raise ArgumentError(f"{where}{step.name}: '{name}' appears twice")
         seen.add(name)
         if value is not None:
             made[name] = os.fspath(value) if isinstance(value, os.PathLike) else value
@@ -105,7 +105,7 @@ def _options_of(step: Step, given: Any, where: str) -> Options | None:
 
 
 def read(config: Any, given: Mapping[str, Options], common: Options) -> dict[str, Options | None]:
-    """The options of each step: those of the config (a path or a dict), `given` over them; None where a step is off."""
+    """Returns the options of each step: those of the config (a path or a dict), overridden by `given`; None where a step is off."""
     where = ""
     if config is None:
         config = {}
@@ -135,7 +135,7 @@ def read(config: Any, given: Mapping[str, Options], common: Options) -> dict[str
 
 
 def _default(steps: dict[str, Options | None]) -> None:
-    """What a step takes from the steps before it."""
+    """Returns the defaults that a step takes from the steps before it."""
     select, train, embed = steps["select"], steps["train"], steps["embed"]
     assert select is not None and steps["pack"] is not None
     steps["pack"].setdefault("on_error", "skip")
@@ -168,7 +168,7 @@ def _rehearse(steps: Mapping[str, Options | None], where: str) -> None:
 
 
 def needs_vectors(options: Options) -> bool:
-    """Whether a strategy of select takes the vectors of the step embed."""
+    """Returns whether a strategy of select takes the vectors of the step embed."""
     strategies = options.get("strategies") or []
     listed = [strategies] if isinstance(strategies, (str, Mapping)) else strategies
     plain = [{"strategy": one} if isinstance(one, str) else one for one in listed]

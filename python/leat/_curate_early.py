@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What would stop a late step of `leat curate` is found before the first one runs: folders, conditions, columns."""
+"""Finds, before the first step of `leat curate` runs, what would stop a later one: folders, conditions, columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CHANGED = f"has changed since leat curate made it, {_REPLACED}"
 
 
 def _png() -> bytes:
-    """A picture of 8x8 pixels."""
+    """Makes a picture of 8x8 pixels."""
     def chunk(kind: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
@@ -37,13 +37,13 @@ def _local(path: str) -> bool:
 
 
 def _inside(path: str, folder: str) -> bool:
-    """Whether a path that need not exist is the folder or is in it."""
+    """Returns whether a path, which need not exist, is the folder or inside it."""
     path, folder = os.path.realpath(path), os.path.realpath(folder)
     return path == folder or path.startswith(os.path.join(folder, ""))
 
 
 def check_folder(run: Run) -> None:
-    """The images of a source are never mixed with what the run writes."""
+    """Refuses an output folder inside the source: its files would be packed by the next run."""
     for source in run.sources:
         if _local(source) and os.path.isdir(source) and _inside(run.folder, source):
             raise ArgumentError(f"{run.folder}: is inside the source {source}, so its files would be packed by the next run; "
@@ -51,7 +51,7 @@ def check_folder(run: Run) -> None:
 
 
 def check_ours(run: Run, records: Mapping[str, Any]) -> None:
-    """A run replaces what an earlier one made, and nothing else that has the name of a file of its steps."""
+    """Refuses to replace files that have the name of a step's file but are not from an earlier run."""
     for step, names in FILES.items():
         written = run.on(step) and not (step == "pack" and run.in_place)
         for path, name in ((run.path(name), name) for name in names if written and os.path.lexists(run.path(name))):
@@ -78,7 +78,7 @@ def _check_report(path: str) -> None:
 
 
 def check_dump(run: Run, record: Mapping[str, Any]) -> None:
-    """`record`: of the step dump in an earlier run, which may be continued or replaced."""
+    """Refuses an output of the step dump that is the source, or that exists and is not from the earlier run of `record`."""
     target = dump_target(run)
     if target is None or not _local(target):
         return
@@ -95,13 +95,13 @@ def _same(path: str, other: str) -> bool:
 
 
 def _fields(path: str) -> dict[str, Any]:
-    """The int and float fields of a pack."""
+    """Returns the int and float fields of a pack."""
     with Dataset(path) as opened:
         return {field.name: {"int": int, "float": float}[field.type] for field in opened.fields if field.type in ("int", "float")}
 
 
 def _columns_of_steps(run: Run, folder: str) -> dict[str, Any]:
-    """What the steps of this run write beside the pack, from a run over one image."""
+    """Returns the columns that the steps of this run write, found by a run over one image."""
     image, check, twins = (os.path.join(folder, name) for name in ("one.leat", "check.leat", "twins.leat"))
     with Writer(image, {"image": "image"}, sync=False) as writer:
         writer.append({"image": _png()}, key="one")
@@ -113,7 +113,7 @@ def _columns_of_steps(run: Run, folder: str) -> dict[str, Any]:
 
 
 def _known(run: Run, options: Options, folder: str) -> tuple[dict[str, Any], dict[str, list[str]], bool]:
-    """Fields that select will find, class names, and whether these are all."""
+    """Returns the fields that select will find, class names, and whether the list is complete."""
     listed = options.get("columns") or []
     fields, classes, all_known = _columns_of_steps(run, folder), {}, not run.on("tag")
     for path in [listed] if isinstance(listed, str) else listed:
@@ -132,7 +132,7 @@ def _known(run: Run, options: Options, folder: str) -> tuple[dict[str, Any], dic
 
 
 def check_files(run: Run, where: str = "") -> None:
-    """Packs that select names are there, unless a step of this run makes them."""
+    """Refuses packs that select names and that neither exist nor are made by this run."""
     for path in named(run.steps["select"] or {}):
         if _local(path) and not os.path.exists(path) and not _inside(path, run.folder):
             raise ArgumentError(f"{where}select: {path}: no such file")

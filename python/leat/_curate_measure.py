@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What limited a step of `leat curate`: its own word where it has one, else CPU time, bytes read and the machine's load."""
+"""What limited a step of `leat curate`: as the step reports it, else judged by CPU time, bytes read and the machine's load."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _cpu_seconds() -> float:
 
 
 def _bytes_read() -> int:
-    """Bytes that this process had the storage read; 0 where the system does not say."""
+    """Returns the bytes that this process read from storage; 0 where the system does not say."""
     try:
         with open("/proc/self/io", encoding="ascii") as file:
             return next((int(line.split()[1]) for line in file if line.startswith("read_bytes")), 0)
@@ -58,7 +58,7 @@ def _bytes_read() -> int:
 
 
 def _machine_ticks() -> tuple[int, int]:
-    """Busy and all ticks of the machine's CPUs."""
+    """Returns busy ticks and all ticks of the machine's CPUs."""
     try:
         with open("/proc/stat", encoding="ascii") as file:
             ticks = [int(word) for word in file.readline().split()[1:9]]
@@ -68,7 +68,7 @@ def _machine_ticks() -> tuple[int, int]:
 
 
 def _memory_wait() -> float:
-    """Seconds in which processes of this machine, or of the container, waited for memory; 0 where the system does not say."""
+    """Returns the seconds in which processes of this machine, or of the container, waited for memory; 0 where the system does not say."""
     places, longest = ["/proc/pressure/memory"], 0.0
     try:
         with open("/proc/self/cgroup", encoding="utf-8") as file:
@@ -102,7 +102,7 @@ class Meter:
 
 
 def _short_of_memory(seen: dict[str, Any], outcome: dict[str, Any], idle: bool) -> str:
-    """Why memory limits a step, or nothing. `idle`: the CPUs are not the limit."""
+    """Returns why memory limits a step, or "". `idle`: the CPUs are not the limit."""
     waited = seen.get("memory_wait", 0) / seen["seconds"]
     if waited >= _WAITING:
         return f"processes waited for memory {100 * waited:.0f} % of the time: the machine has too little"
@@ -113,7 +113,7 @@ def _short_of_memory(seen: dict[str, Any], outcome: dict[str, Any], idle: bool) 
 
 
 def limit(step: str, seen: dict[str, Any], outcome: dict[str, Any], cpus: int, gpu: bool = False) -> dict[str, str]:
-    """The limit of a step, why, and what would help."""
+    """Returns the limit of a step, why, and what would help."""
     seconds, share = seen["seconds"], seen["cpu_seconds"] / max(seen["seconds"] * cpus, 1e-9)
     why = f"{100 * share:.0f} % of {cpus} CPU{'s' * (cpus > 1)}, {seen['bytes_read'] / 1e6:.0f} MB read"
     said = _OF_DOCTOR.get(outcome.get("limit") or "", "")

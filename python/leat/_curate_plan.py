@@ -17,7 +17,7 @@ from ._curate_steps import Run, dump_target
 from ._dataset import Dataset
 
 GB = 10**9
-_RULE_RAM, _RULE_VRAM = 4 * GB, 2 * GB  # per vCPU, the guide's line
+_RULE_RAM, _RULE_VRAM = 4 * GB, 2 * GB  # per vCPU, a rule of thumb
 _TINY = 224
 _VECTOR = 512  # numbers of a vector where the model does not say
 # CPU time of a step: milliseconds per MB of encoded images, microseconds per image. bench/RESULTS.md, AMD EPYC
@@ -30,7 +30,7 @@ _COLUMNS = {"check": 2100, "dedup": 90, "semantic": 120, "select": 120}  # bytes
 
 @functools.lru_cache(maxsize=64)
 def _leat(*words: str) -> dict[str, Any]:
-    """What a command prints with --json; {} when it fails."""
+    """Returns what a command prints with --json; {} when it fails."""
     done = subprocess.run([sys.executable, "-P", "-m", "leat", *words, "--json"], capture_output=True, text=True, check=False)
     try:
         found = json.loads(done.stdout)
@@ -49,7 +49,7 @@ def gpus() -> int:
 
 
 def _sizes(sources: list[str]) -> tuple[int, int]:
-    """How many images, and how many bytes. Of tar shards and other files the number is a guess."""
+    """Returns the number of images and of bytes. For tar shards and other files, the number of images is a guess."""
     count = size = 0
     for source in sources:
         for folder, _, files in os.walk(source):
@@ -66,7 +66,7 @@ def _sizes(sources: list[str]) -> tuple[int, int]:
 
 
 def facts(run: Run) -> dict[str, Any]:
-    """Images, bytes, and whether they come over the net."""
+    """Returns images, bytes, and whether they come over the network."""
     remote = any("://" in source for source in run.sources)
     if run.in_place:
         with Dataset(run.pack) as opened:
@@ -89,7 +89,7 @@ def _wanted(run: Run, samples: int) -> int:
 
 
 def _cpu_seconds(run: Run, step: str, samples: int, size: int) -> float | None:
-    """CPU time of a step; None where it depends on the model."""
+    """Returns the CPU time of a step; None where it depends on the model."""
     options = run.steps[step] or {}
     if step == "pack" and run.in_place or samples == 0:
         return 0.0
@@ -110,7 +110,7 @@ def _cpu_seconds(run: Run, step: str, samples: int, size: int) -> float | None:
 
 
 def _train_seconds(run: Run, samples: int, size: int) -> float | None:
-    """The hours of `leat plan` for the step train, where it knows the model."""
+    """Returns the hours that `leat plan` predicts for the step train, where it knows the model."""
     options = run.steps["train"] or {}
     words = ["plan", "--model", str(options.get("model")), "--samples", str(max(samples, 1)), "--sample-bytes",
              str(max(size // max(samples, 1), 1)), "--epochs", str(options.get("epochs", 90)), "--batch",
@@ -120,7 +120,7 @@ def _train_seconds(run: Run, samples: int, size: int) -> float | None:
 
 
 def _threads(run: Run, step: str, found: dict[str, Any], cpus: int) -> int:
-    """Bytes that the threads of a step hold: at most the memory that it is given, or half of what is available."""
+    """Returns the bytes that the threads of a step hold: at most its memory budget, or half of what is available."""
     options = run.steps[step] or {}
     own, per_byte = _THREAD.get(step, (0, 0))
     held = (options.get("threads") or cpus) * (own + per_byte * found["bytes"] / max(found["samples"], 1))
@@ -129,7 +129,7 @@ def _threads(run: Run, step: str, found: dict[str, Any], cpus: int) -> int:
 
 
 def _memory(run: Run, step: str, found: dict[str, Any], cpus: int) -> int:
-    """Bytes of a step: what grows with the number of images, its threads, and the program."""
+    """Returns the bytes of a step: the part that grows with the number of images, its threads, and the program."""
     dim, samples = _dim(run), found["samples"]
     per_row = {"dedup": 300, "semantic": 36, "select": 65 + 4 * dim * run.on("embed")}.get(step, 0)
     centres = int(math.sqrt(samples)) * dim * 4 * 33 if step == "semantic" else 0
@@ -168,7 +168,7 @@ def _size(count: int) -> str:
 
 
 def _short(run: Run, rows: list[dict[str, Any]], available: int) -> str:
-    """What does not fit, or nothing."""
+    """Returns what does not fit, or ""."""
     need = max(rows, key=lambda row: row["memory_bytes"])
     if available and need["memory_bytes"] > available:
         return (f"{need['step']} needs {_size(need['memory_bytes'])} of memory, {_size(available)} are "
@@ -184,13 +184,13 @@ def _short(run: Run, rows: list[dict[str, Any]], available: int) -> str:
 
 
 def make(run: Run) -> dict[str, Any]:
-    """The plan: a row per step, sums, the machine against the guide's line."""
+    """Makes the plan: a row per step, sums, and the machine compared with the rule of thumb."""
     found, here = facts(run), machine()
     cpus = max(int(here.get("cpus_usable") or 1), 1)
     rows = [_row(run, step, found, cpus) for step in run.steps if run.on(step)]
     guide = _leat("plan", "--recommend", "images", "--samples", str(max(found["samples"], 1)))
     memory = int(here.get("memory_limit_bytes") or 0)
-    sanity = (f"{memory / GB:.0f} GB of memory for {cpus} vCPU{'s' * (cpus > 1)}; the guide's line is "
+    sanity = (f"{memory / GB:.0f} GB of memory for {cpus} vCPU{'s' * (cpus > 1)}; the rule of thumb is "
               f"{_RULE_RAM * cpus / GB:.0f} GB, and {_RULE_VRAM * cpus / GB:.0f} GB of GPU memory where a model runs")
     known = [row["hours"] for row in rows if row["hours"] is not None]
     return {"samples": found["samples"], "bytes": found["bytes"], "steps": rows, "hours": sum(known),

@@ -33,7 +33,7 @@ figure img{max-width:12em;max-height:9em;min-height:6em;object-fit:contain;objec
 
 
 def text(value: object) -> str:
-    """A value for the page: escaped, without control characters or broken Unicode."""
+    """Escapes a value for the page and removes control characters and broken Unicode."""
     plain = str(value).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return html.escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in plain))
 
@@ -46,7 +46,7 @@ class _Pictures:
         self.field = next((f.name for f in self.pack.fields if f.type == "image"), "")
 
     def _small(self, row: int) -> np.ndarray:
-        """Means of squares of pixels; of very long images the first part."""
+        """Shrinks an image by averaging squares of pixels; takes the first part of very long images."""
         pixels = self.pack[row][self.field].decode()
         step = max(min(pixels.shape[:2]) // _SIDE, 1)
         high, wide = (min(n // step, 3 * _SIDE) for n in pixels.shape[:2])
@@ -67,7 +67,7 @@ class _Pictures:
 
 
 def _funnel(state: dict[str, Any]) -> str:
-    """How many images are left after each step."""
+    """Renders how many images are left after each step."""
     steps = state["steps"]
     left = steps["pack"]["rows"] + sum(steps["pack"]["dropped"].values())
     stages = [("in the source", left), ("packed", steps["pack"]["rows"])]
@@ -105,7 +105,7 @@ def _issues(state: dict[str, Any], pictures: _Pictures) -> str:
 
 
 def _pairs_of(path: str) -> Iterator[dict[str, str]]:
-    """The most and the least similar pairs."""
+    """Returns the most and the least similar pairs."""
     with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
         rows = csv.DictReader(file)
         first = [row for _, row in zip(range(_PAIRS), rows)]

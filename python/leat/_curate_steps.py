@@ -47,16 +47,16 @@ class Run:
 
     @property
     def pack(self) -> str:
-        """A local pack is read where it is; other sources are packed."""
+        """Path of the pack: the source itself if it is a local pack, else the pack made from it."""
         return self.sources[0] if self.in_place else self.path("pack.leat")
 
     @property
     def checks_while_packing(self) -> bool:
-        """The images are read and decoded once for the pack and its check."""
+        """Whether packing also checks the images, so that they are read and decoded once."""
         return self.on("check") and not self.in_place and not set(self.steps["check"] or {}) - {"limits", "threads", "memory"}
 
     def model(self) -> str:
-        """What embeds: the model of the config, else the one that was trained, else the built-in one."""
+        """The model that embeds: that of the config, else the trained one, else the built-in one."""
         return (self.steps["embed"] or {}).get("model") or (self.path("train") if self.on("train") else "tiny")
 
     @property
@@ -66,7 +66,7 @@ class Run:
         return path if os.path.exists(path) else None
 
     def columns(self) -> list[str]:
-        """What select reads beside the pack."""
+        """Packs of columns that select reads."""
         if not self.on("check") and self.verdicts:
             return [self.verdicts, *self._made()]
         return self._made()
@@ -77,7 +77,7 @@ class Run:
 
 
 def is_ours(records: Mapping[str, Any], name: str) -> bool:
-    """Whether the records of an earlier run say that it made this file, or was making it when it was stopped."""
+    """Returns whether an earlier run, by its records, made this file or was writing it when it was stopped."""
     for step, names in FILES.items():
         record = records.get(step)
         if name in names and isinstance(record, dict) and (
@@ -98,13 +98,13 @@ def is_pack(path: str) -> bool:
 
 
 def mark(path: str) -> str:
-    """The fingerprint of a pack."""
+    """Returns the fingerprint of a pack."""
     with Dataset(path) as opened:
         return f"{opened.fingerprint:016x}"
 
 
 def stamp(path: str) -> str:
-    """Of files: a hash of names, sizes and times of change. Of a place in a bucket: its name."""
+    """Returns a hash of the names, sizes and modification times of files; for a path in a bucket, its name."""
     if "://" in path:
         return path
     made = hashlib.sha256()
@@ -117,7 +117,7 @@ def stamp(path: str) -> str:
 
 
 def fingerprint(path: str) -> str:
-    """Of a file or folder that a step has made, as the run file has it."""
+    """Returns the fingerprint of a file or folder that a step has made, as in the run file."""
     return mark(path) if path.endswith(".leat") and is_pack(path) else stamp(path)
 
 
@@ -131,7 +131,7 @@ def _add(made: Any, path: str, name: str) -> None:
 
 
 def inputs(run: Run, step: str) -> dict[str, str]:
-    """What a step reads, as fingerprints."""
+    """Returns fingerprints of the inputs of a step."""
     options = run.steps[step] or {}
     if step == "pack":
         return {path: mark(path) if run.in_place else stamp(path) for path in run.sources}
@@ -158,7 +158,7 @@ def inputs(run: Run, step: str) -> dict[str, str]:
 
 
 def named(options: Options) -> list[str]:
-    """Packs that the options of select name."""
+    """Returns the packs that the options of select name."""
     listed = options.get("columns") or []
     found = [listed] if isinstance(listed, str) else list(listed)
     found += [options["previous"]] if options.get("previous") else []
@@ -189,7 +189,7 @@ def _run_pack(run: Run, options: Options, resume: bool, progress: Progress) -> O
 
 
 def _budget_share(options: Options, done: dict[str, Any]) -> float | None:
-    """How much of the budget that was given was in use at most."""
+    """Returns the peak use of the memory budget, as a share."""
     given = _check.size("memory", options.get("memory") or 0)
     return done["budget_peak_bytes"] / given if given and "budget_peak_bytes" in done else None
 
@@ -229,7 +229,7 @@ def _run_embed(run: Run, options: Options, resume: bool, progress: Progress) -> 
 
 
 def _unread(run: Run) -> str | None:
-    """The columns with verdicts, when there are images that cannot be read: the steps of models leave them out."""
+    """Returns the columns with verdicts if some images cannot be read: the steps with models leave these out."""
     path = run.verdicts
     if path is None:
         return None
@@ -238,7 +238,7 @@ def _unread(run: Run) -> str | None:
 
 
 def unreadable(run: Run) -> int:
-    """How many images of the pack cannot be read, as far as a step of the run has looked."""
+    """Returns how many images of the pack cannot be read, as far as a step has checked."""
     if run.verdicts is None:
         return 0
     with Dataset(run.verdicts) as opened:
@@ -246,7 +246,7 @@ def unreadable(run: Run) -> int:
 
 
 def _over_readable(run: Run, call: Callable[[str | None], dict[str, Any]]) -> dict[str, Any]:
-    """Runs a model. Without a check, an image that cannot be read makes one: it finds all of them."""
+    """Runs a model. When an image cannot be read and there was no check, checks all images and runs it again."""
     try:
         return call(_unread(run))
     except DataError:
@@ -259,7 +259,7 @@ def _over_readable(run: Run, call: Callable[[str | None], dict[str, Any]]) -> di
 
 
 def _of_model(run: Run, name: str, done: dict[str, Any]) -> Outcome:
-    """Of ranks that were started for the step only the pack is known."""
+    """Returns the result of a step with a model. When it started ranks, only the pack they wrote is known."""
     with Dataset(run.path(name)) as opened:
         rows = len(opened)
     return {"rows": rows, **{key: done[key] for key in ("dim", "model", "verdict", "limit", "counts") if key in done}}
@@ -296,13 +296,13 @@ def _run_semantic(run: Run, options: Options, resume: bool, progress: Progress) 
 
 
 def condition(run: Run, options: Options) -> str | None:
-    """What a row must meet to be chosen: readable, not a duplicate, and what the config says."""
+    """Returns the condition for a row to be chosen: readable, not a duplicate, and the condition of the config."""
     made = ["verdict == 0"] * (run.verdicts is not None) + ["keep == 1"] * run.on("dedup") + ["selected == 1"] * run.on("semantic")
     return " and ".join([*made, *([f"({options['where']})"] if options.get("where") else [])]) or None
 
 
 def _balance(pack: Dataset) -> list[dict[str, str]]:
-    """Diversity alone prefers classes that vary much: the selection shall have the shares of the input."""
+    """Returns a balance of the labels by the shares of the input: diversity alone prefers classes that vary much."""
     labelled = any(field.name == "label" and field.type == "int" for field in pack.fields) and len(pack.classes()) > 1
     return [{"strategy": "balance", "column": "label", "distribution": "input"}] if labelled else []
 
@@ -329,14 +329,14 @@ def _run_select(run: Run, options: Options, resume: bool, progress: Progress) ->
 
 
 def chosen(run: Run) -> np.ndarray:
-    """The chosen rows, in the order of the choice."""
+    """Returns the chosen rows, in the order of the choice."""
     with Dataset(run.path("select.leat")) as opened:
         rows = np.flatnonzero(opened.column("selected"))
         return rows[np.argsort(opened.column("order")[rows], kind="stable")]
 
 
 def _write_list(run: Run) -> None:
-    """selected.txt: the keys, one per line, as --keys reads them."""
+    """Writes selected.txt: the keys, one per line, as --keys reads them."""
     path = run.path("selected.txt")
     with Dataset(run.pack) as opened, open(path + ".new", "wb") as file:
         keys = opened.keys
@@ -348,7 +348,7 @@ def _write_list(run: Run) -> None:
 
 
 def dump_target(run: Run) -> str | None:
-    """Where samples are written; None when only the list is."""
+    """Returns where samples are written; None when only the list is."""
     options = run.steps["dump"] or {}
     to = options.get("to", "list")
     if to == "list":

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def _table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Columns of text, the last one as it is."""
+    """Aligns columns of text, except the last one."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = []
     for row in rows:
@@ -41,7 +41,7 @@ def plan(made: dict[str, Any]) -> str:
              f"in all {duration(made['hours'])}{more}; {size(made['disk_bytes'])} of disk, {size(made['traffic_bytes'])} of traffic",
              made["sanity"]]
     if made["machine"]:
-        lines.append(f"the guide's machine for this many images: {made['machine']}")
+        lines.append(f"suggested machine for this many images: {made['machine']}")
     if made["short"]:
         lines.append(f"does not fit: {made['short']}")
     return "\n".join(lines)

@@ -43,7 +43,7 @@ class Image:
 
     @property
     def wide(self) -> bool:
-        """Whether it is not an 8-bit image of 1, 3 or 4 channels."""
+        """Whether it is other than an 8-bit image of 1, 3 or 4 channels."""
         return self.dtype != np.uint8 or self.channels not in (1, 3, 4)
 
     def decode(self, orientation: Literal["apply", "ignore"] = "apply", *, rgb: bool | None = None) -> np.ndarray:
@@ -85,8 +85,8 @@ class Image:
 
     @property
     def exact(self) -> bool:
-        """Whether ``file()`` is the source's file byte for byte: not of pixels, nor of what was resized
-        or encoded again, nor of progressive JPEGs that a leat of before tiled."""
+        """Whether ``file()`` is the source's file byte for byte: false for images stored as pixels, resized
+        or encoded again, and for progressive JPEGs that an older leat tiled."""
         resized, recoded = self.flags & 1, self.flags & 4
         return self.codec != "raw" and not resized and (self.codec != "tiled" or bool(recoded))
 
@@ -102,7 +102,7 @@ class Image:
         return pixels if dtype is None else pixels.astype(dtype)
 
     def __reduce__(self):
-        """Pickled with its stored bytes; the other process opens the pack for the tables they need."""
+        """Pickles the image with its stored bytes; the other process opens the pack for the tables they need."""
         info = self._pack.info()
         row = (bytes(self.stored), self.width, self.height, CODECS.index(self.codec), self.channels, self.orientation,
                self.flags, self.cost_us)
@@ -197,7 +197,7 @@ class Dataset:
         return 0 if self._maker is None else self._maker.epoch.get()
 
     def set_epoch(self, epoch: int) -> None:
-        """Random ops draw as a loader does in this epoch. Worker processes of a DataLoader see it too."""
+        """Makes random ops draw as a loader does in this epoch. Worker processes of a DataLoader see it too."""
         epoch = _check.whole("epoch", epoch, 0, _check.EPOCH_MAX)
         if self._maker is None:
             raise ArgumentError("set_epoch: nothing is drawn without image=")
@@ -214,7 +214,7 @@ class Dataset:
 
     @property
     def provenance(self) -> dict:
-        """What the writer noted about where the pack came from."""
+        """Where the pack came from and its settings, as the writer recorded them."""
         return json.loads(self._pack.provenance() or "{}")
 
     @property
@@ -223,15 +223,15 @@ class Dataset:
 
     @property
     def keys(self) -> Keys:
-        """The keys, in order: a sequence that reads them when asked."""
+        """The keys, in order: a sequence that reads them on demand."""
         return Keys(self._pack)
 
     def classes(self, name: str = "label") -> list[str]:
-        """Class names of an int field; [] when it has none."""
+        """Returns the class names of an int field; [] when it has none."""
         return self._pack.classes(self._field(name))
 
     def column(self, name: str) -> np.ndarray:
-        """All values of an int or float field, from the index."""
+        """Returns all values of an int or float field, from the index."""
         f = self.fields[self._field(name)]
         if f.type not in ("int", "float"):
             raise ArgumentError(f"{self.path}: field '{name}' is {f.type}: only int and float fields are columns")
@@ -241,7 +241,7 @@ class Dataset:
         return out
 
     def find(self, key: str | bytes) -> int | None:
-        """Number of the sample with this key; None when there is none."""
+        """Returns the number of the sample with this key, or None."""
         return self._pack.find(_encode(key))
 
     def __len__(self) -> int:
@@ -273,7 +273,7 @@ class Dataset:
         return isinstance(key, (str, bytes)) and self.find(key) is not None
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The index as an Arrow stream: sample_id, key, and what is known of each field."""
+        """The index as an Arrow stream: sample_id, key, and what the index holds of each field."""
         return self._pack.arrow()
 
     def _field(self, name: str) -> int:
@@ -348,7 +348,7 @@ class Dataset:
 
 
 def _reopen(options: dict[str, Any], path: str, fingerprint: int, epoch: Any) -> Dataset:
-    """What a pickled dataset becomes, in a worker process as a rule."""
+    """Opens a pickled dataset again, usually in a worker process."""
     dataset = Dataset(path, **options)
     if dataset.fingerprint != fingerprint:
         raise StateError(f"{dataset.path}: was changed since the dataset was opened; open it again")
@@ -370,7 +370,7 @@ def _copy_image(path: str, fingerprint: int, row: tuple, rgb: bool) -> Image:
 
 
 class Keys(Sequence):
-    """The keys of a dataset, read from the index when asked for."""
+    """The keys of a dataset, read from the index on demand."""
 
     def __init__(self, pack: _leat.Pack) -> None:
         self._pack = pack
@@ -399,7 +399,7 @@ class Keys(Sequence):
         return isinstance(key, (str, bytes)) and self._pack.find(_encode(key)) is not None
 
     def index(self, key: str, start: int = 0, stop: int | None = None) -> int:
-        """Number of the sample with this key."""
+        """Returns the number of the sample with this key."""
         found = self._pack.find(_encode(key))
         if found is None:
             raise ArgumentError(f"there is no sample with the key {shown(key)}")

@@ -55,7 +55,7 @@ def _read(path: str) -> str:
 
 @dataclasses.dataclass
 class _Process:
-    """One line of /proc/PID/stat, as far as it matters here."""
+    """The fields of /proc/PID/stat that matter here."""
 
     pid: int
     state: str
@@ -73,7 +73,7 @@ def _process(pid: int) -> _Process | None:
 
 
 def _children(pid: int) -> list[int]:
-    """Living descendants: the workers of a loader that uses processes."""
+    """Returns the living descendants: the workers of a loader that uses processes."""
     found: list[int] = []
     for path in glob.glob(f"/proc/{pid}/task/*/children"):
         for child in map(int, _read(path).split()):
@@ -83,7 +83,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _host_busy_s() -> float:
-    """CPU time all processes together used, on the CPUs this one may use."""
+    """Returns the CPU time of all processes on the CPUs that this one may use."""
     allowed, total = os.sched_getaffinity(0), 0
     for line in _read("/proc/stat").splitlines():
         part = line.split()
@@ -93,7 +93,7 @@ def _host_busy_s() -> float:
 
 
 def _line_s(pids: list[int]) -> float:
-    """Time that threads of these processes waited for a CPU."""
+    """Returns the time that threads of these processes waited for a CPU."""
     total = 0
     for pid in pids:
         for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
@@ -103,7 +103,7 @@ def _line_s(pids: list[int]) -> float:
 
 
 def _work_s() -> float:
-    """CPU time of this thread, and the time it waited for a CPU."""
+    """Returns the CPU time of this thread, and the time it waited for a CPU."""
     part = _read("/proc/thread-self/schedstat").split()
     return time.thread_time() + (int(part[1]) / 1e9 if len(part) > 1 else 0.0)
 
@@ -119,7 +119,7 @@ def _clocks_s() -> float:
 
 
 def _read_bytes(pids: list[int]) -> float | None:
-    """Bytes these processes really fetched from storage."""
+    """Returns the bytes that these processes read from storage, not from the page cache."""
     total, seen = 0, False
     for pid in pids:
         for line in _read(f"/proc/{pid}/io").splitlines():
@@ -182,7 +182,7 @@ def _look() -> _Look:
 
 
 def _batch_size(batch: Any) -> int | None:
-    """Samples in a batch, from the first array in it."""
+    """Returns the number of samples in a batch, by the first array in it."""
     while True:
         if hasattr(batch, "shape"):
             return int(batch.shape[0]) if len(batch.shape) else None
@@ -294,7 +294,7 @@ class _Loop:
             close()
 
     def replay(self, steps: int, seconds: float) -> float | None:
-        """Mean step time when batches cost nothing."""
+        """Returns the mean step time when batches cost nothing."""
         if not self.kept or self.step is None:
             return None
         times, until = [], time.monotonic() + seconds
@@ -346,14 +346,14 @@ def _machine() -> dict[str, float | None]:
 
 
 def _is_dataloader(iterable: Any) -> bool:
-    """PyTorch's, or one that has its attributes; leat's own loader has no worker processes."""
+    """Returns whether it is PyTorch's DataLoader or has its attributes; leat's own loader has no worker processes."""
     from ._loader import Loader
 
     return hasattr(iterable, "num_workers") and hasattr(iterable, "collate_fn") and not isinstance(iterable, Loader)
 
 
 def _persistent(iterable: Any) -> list[int]:
-    """Worker processes that a DataLoader with persistent_workers has kept."""
+    """Returns the worker processes that a DataLoader with persistent_workers has kept."""
     return [worker.pid for worker in getattr(getattr(iterable, "_iterator", None), "_workers", [])]
 
 
@@ -533,7 +533,7 @@ def from_text(text: str) -> Diagnosis:
 
 
 def of_loader(text: str) -> Diagnosis:
-    """The same of a loader's own meters; a loader that does not run and gave no batch shows nothing."""
+    """A diagnosis from a loader's own meters; incomplete before its first batch."""
     found = from_text(text)
     if not found["facts"]["steps"] and not found["facts"]["threads"]:
         found.update(verdict=_NOTHING, limit="none", cause="none", next="none", confidence=0.0, findings=[], remedies=[])
@@ -541,7 +541,7 @@ def of_loader(text: str) -> Diagnosis:
 
 
 def judge(facts: Mapping[str, Any]) -> Diagnosis:
-    """The doctor's word about facts that were measured elsewhere (keys as in ``leat doctor --json``)."""
+    """Returns the doctor's diagnosis of facts that were measured elsewhere (keys as in ``leat doctor --json``)."""
     if not isinstance(facts, Mapping):
         raise ArgumentError(f"facts: a dict is expected, not {type(facts).__name__}")
     try:
@@ -574,7 +574,7 @@ def _workers_to_try(facts: dict[str, float | None]) -> int:
 
 
 def _verdict(seen: _Recording, facts: dict[str, float | None], free_s: float | None) -> Diagnosis:
-    """The diagnosis of these facts; `free_s` is the step time when batches cost nothing."""
+    """Returns the diagnosis of these facts; `free_s` is the step time when batches cost nothing."""
     result = judge(facts)
     now_s = (sum(seen.data_s) + sum(seen.batch_s)) / max(len(seen.data_s), 1)
     result["replay"] = {"step_ms": 1e3 * free_s, "gain": now_s / free_s} if free_s else None
@@ -599,7 +599,7 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
         raise ArgumentError(f"iterable: {shown(iterable)} yields no batches")
     step, sync = _check.called("step", step), _check.called("sync", sync)
     if sync is not None and step is None:
-        raise ArgumentError("sync: is called after step, and there is none")
+        raise ArgumentError("sync: is called after each step: give step too")
     steps = _check.whole("steps", steps, 1)
     replay = _check.whole("replay", replay)
     seconds = _check.real("seconds", seconds, 0, 1e9)

@@ -7,7 +7,7 @@ import re
 
 
 def _is_huge(value: object) -> bool:
-    """Whether its repr would be long beyond use; a few lines of YAML with aliases can stand for billions of values."""
+    """Returns whether the repr would be too long; a few lines of YAML with aliases can stand for billions of values."""
     left, stack = 1000, [value]
     while stack and left > 0:
         left -= 1
@@ -22,7 +22,7 @@ def _is_huge(value: object) -> bool:
 
 
 def shown(value: object) -> str:
-    """A value for a message: its repr on one line, cut when it is long."""
+    """Returns a value for a message: its repr on one line, truncated when it is long."""
     if _is_huge(value):
         return f"a {type(value).__name__} of many values"
     text = " ".join(repr(value).split())
@@ -30,7 +30,7 @@ def shown(value: object) -> str:
 
 
 def reason(error: OSError) -> str:
-    """What the system says, in words that fit every path."""
+    """Returns the text of a system error, in words that fit any path."""
     return {FileExistsError: "is a file, not a folder", IsADirectoryError: "is a folder, not a file"}.get(
         type(error), error.strerror or str(error))
 
@@ -79,7 +79,7 @@ class MissingKeyError(Error, KeyError):
 
 
 class ExistsError(Error, FileExistsError):
-    """There is something of that name already."""
+    """Something of that name already exists."""
 
 
 class StorageError(Error, OSError):
@@ -111,7 +111,7 @@ class InternalError(Error, RuntimeError):
 
 
 class AdviceWarning(UserWarning):
-    """What to know about a loader: an order that reads slowly here, ranks with an empty last batch."""
+    """Advice about a loader: an order that reads slowly here, ranks with an empty last batch."""
 
 
 _CLASSES: dict[str, type[Error]] = {
@@ -142,7 +142,7 @@ _CLASSES: dict[str, type[Error]] = {
 
 
 def make(code: str, message: str, errno: int, key: str, sample: int, offset: int) -> Error:
-    """The exception for a failure that C reports; called by the extension."""
+    """Makes the exception for a failure that C reports; called by the extension."""
     error = _CLASSES.get(code, Error)(message)
     error.code = code
     error.key = key or None

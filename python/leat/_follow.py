@@ -15,7 +15,7 @@ Role = str | ops.Op
 
 def roles_text(follow: Any, roles: Mapping[str, Role], owner: str, path: str, fields: Sequence[str],
                arguments: Iterable[str]) -> str | None:
-    """Roles as C takes them; None for none. `arguments` are those that `owner` has, for hints."""
+    """Returns the roles as text for C; None for none. `arguments` are the arguments of `owner`, for hints."""
     if follow is None and not roles:
         return None
     if follow is not None and not isinstance(follow, Mapping):

@@ -35,7 +35,7 @@ _DAMAGE = (struct.error, ValueError, LookupError, TypeError, ArithmeticError, At
 
 @contextmanager
 def damage_named(path: str) -> Iterator[None]:
-    """An exception of Python that a damaged or unreadable file causes, as one line with the file's name."""
+    """Turns Python exceptions from a damaged or unreadable file into one line with the file's name."""
     try:
         yield
     except Error:
@@ -124,12 +124,12 @@ class Reader:
 
 def _missing(f: _schema.Field, row: int) -> object:
     if f.type == "int":
-        raise DataError(f"sample {row}: '{f.name}' has no value, and whole numbers must be there")
+        raise DataError(f"sample {row}: '{f.name}' has no value, but int fields must have one")
     return float("nan") if f.type == "float" else None
 
 
 def _names(specs: Mapping[str, object]) -> dict[str, str]:
-    """What the columns are called in the pack."""
+    """Returns the names of the columns in the pack."""
     names = {name: name for name in specs}
     images = [name for name, spec in specs.items() if spec == "image"]
     labels = [name for name in LABELS if specs.get(name) is int]
@@ -145,12 +145,12 @@ def number(i: int) -> str:
 
 
 def bytes_spec(data: object) -> object:
-    """The type of a column of bytes, by its first value."""
+    """Returns the type of a column of bytes, by its first value."""
     return "image" if data is not None and _leat.image_sniff(data) else bytes
 
 
 def _pil_bytes(data: bytes, name: str) -> bytes:
-    """The pixels that Mosaic and LitData keep of a PIL image, as a PNG file."""
+    """Encodes the pixels that Mosaic and LitData store of a PIL image as a PNG file."""
     width, height, size = struct.unpack_from("<III", data)
     mode = data[12:12 + size].decode()
     channels = {"L": 1, "RGB": 3, "RGBA": 4}.get(mode)
@@ -174,7 +174,7 @@ def _below(folder: str, name: str) -> str:
 
 
 def _chunk(data: bytes, path: str) -> list[bytes]:
-    """The items of a shard of Mosaic and of LitData: how many, where each begins, the items."""
+    """Splits a shard of Mosaic or LitData into items. Its layout: their number, their offsets, the items."""
     if len(data) < 8:
         raise DataError(f"{path}: truncated")
     (n,) = struct.unpack_from("<I", data)
@@ -185,7 +185,7 @@ def _chunk(data: bytes, path: str) -> list[bytes]:
 
 
 def _split(item: bytes, sizes: list[int | None], path: str) -> list[bytes]:
-    """The values of an item; sizes that differ (None) stand before them."""
+    """Returns the values of an item. Sizes that vary (None) are stored before the values."""
     free = sizes.count(None)
     if len(item) < 4 * free:
         raise DataError(f"{path}: damaged item")
@@ -218,7 +218,7 @@ def _mds_array(data: bytes, dtype: str | None, shape: tuple[int, ...] | None) ->
 
 
 def _mds_column(name: str, encoding: str) -> tuple[object, Callable[[bytes], object]]:
-    """Type and decoder of a column; the type None is settled by the first value."""
+    """Returns type and decoder of a column; the type None is decided by the first value."""
     word, _, rest = encoding.partition(":")
     if word == "ndarray":
         dtype, _, dims = rest.partition(":")
@@ -307,7 +307,7 @@ def _lit_column(name: str, form: str) -> tuple[object, Callable[[bytes], object]
 
 
 def _lit_names(config: dict) -> list[str]:
-    """Names of the columns: keys of a dict, positions of a list."""
+    """Returns the names of the columns: keys of a dict, positions of a list."""
     count = len(config["data_format"])
     spec = json.loads(config["data_spec"])[1] if config.get("data_spec") else {"type": None}
     if spec["type"] is None:
@@ -350,7 +350,7 @@ class Lit(Reader):
 
 
 def _framed(data: bytes, path: str) -> list[bytes]:
-    """A chunk whose items are compressed in groups."""
+    """Returns the items of a chunk whose items are compressed in groups."""
     _, _, n, _, frames = struct.unpack_from("<HHIII", data, 8)
     offsets = struct.unpack_from(f"<{n + 1}I", data, 24)
     at = 24 + 4 * (n + 1)
@@ -442,7 +442,7 @@ class Beton(Reader):
 # ---- LMDB -------------------------------------------------------------------------------------
 
 def _lmdb_items(file: Staged) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values of the main database, in the order of the keys; read without the library."""
+    """Yields keys and values of the main database, in the order of the keys; needs no LMDB library."""
     path = file.name
     data = np.memmap(file.local, np.uint8, "r")
     view = memoryview(data)
@@ -496,7 +496,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def datum(data: bytes) -> dict[int, Any] | None:
-    """The fields of Caffe's Datum by number; None when the bytes are not one."""
+    """Returns the fields of Caffe's Datum by number; None when the bytes are not a Datum."""
     fields: dict[int, Any] = {}
     at = 0
     try:
@@ -520,7 +520,7 @@ def datum(data: bytes) -> dict[int, Any] | None:
 
 
 def _datum_image(fields: dict[int, Any]) -> bytes:
-    """Encoded images as they are; pixels are planes, blue first, as Caffe's tools write them."""
+    """Returns the image: encoded ones unchanged; pixels are planes, blue first, as Caffe's tools write them."""
     data = fields[4]
     if fields.get(7):
         return data
@@ -611,7 +611,7 @@ def _folder(path: str) -> Reader | None:
 
 
 def open_paths(paths: list[str]) -> Reader | None:
-    """A reader of the paths, None when they are not one of these formats."""
+    """Returns a reader of the paths; None when they are not in one of these formats."""
     with damage_named(paths[0]):
         reader = _open(paths)
     if reader is not None:

@@ -31,7 +31,7 @@ def _pyarrow() -> Any:
 
 
 def _batches(file: Staged) -> tuple[Any, int | None, Iterator[Any]]:
-    """Schema, number of rows (None unknown) and batches of a file."""
+    """Returns the schema, the number of rows (None if unknown) and the batches of a file."""
     pa = _pyarrow()
     path = file.local
     try:
@@ -50,7 +50,7 @@ def _batches(file: Staged) -> tuple[Any, int | None, Iterator[Any]]:
 
 
 def _remote_rows(path: str) -> int:
-    """Rows of a Parquet file in a bucket, by its footer: one request unless that has more than 256 KiB."""
+    """Returns the rows of a Parquet file in a bucket, by its footer: one request unless that exceeds 256 KiB."""
     pa = _pyarrow()
     tail = _leat.file_tail(path, _TAIL)
     length = int.from_bytes(tail[-8:-4], "little") + 8
@@ -63,7 +63,7 @@ def _remote_rows(path: str) -> int:
 
 
 def _counts(paths: list[str]) -> list[int | None]:
-    """Rows of each file; None where only reading all of it would tell."""
+    """Returns the rows of each file; None where the whole file would have to be read."""
     remote = [path for path in paths if "://" in path and path.lower().endswith(".parquet")]
     with ThreadPoolExecutor(16) as pool:
         found = dict(zip(remote, pool.map(_remote_rows, remote)))
@@ -71,7 +71,7 @@ def _counts(paths: list[str]) -> list[int | None]:
 
 
 def _spec(pa: Any, kind: Any) -> object:
-    """The type of a column; None for bytes, which the first value settles."""
+    """Returns the type of a column; None for bytes, whose type the first value decides."""
     t = pa.types
     if t.is_struct(kind) and {f.name for f in kind} >= {"bytes", "path"}:
         return "image"  # an Image of Hugging Face
@@ -102,7 +102,7 @@ def _number(pa: Any, kind: Any) -> str | None:
 
 
 def _class_names(schema: Any) -> dict[str, list[str]]:
-    """Names of ClassLabel columns of Hugging Face."""
+    """Returns the class names of ClassLabel columns of Hugging Face."""
     try:
         features = json.loads(schema.metadata[b"huggingface"])["info"]["features"]
     except (KeyError, TypeError, ValueError):
@@ -112,7 +112,7 @@ def _class_names(schema: Any) -> dict[str, list[str]]:
 
 
 def _plain(value: Any, f: Any) -> Any:
-    """Bytes of an image of Hugging Face, lists of numbers as arrays; everything else as it is."""
+    """Converts a value: bytes of an image of Hugging Face, lists of numbers to arrays; others stay."""
     if value is not None and f.type == "ragged" and not len(value):
         return np.zeros([size or 0 for size in f.shape or (0,)], f.dtype)
     if isinstance(value, dict) and value.keys() >= {"bytes", "path"}:
@@ -205,7 +205,7 @@ class _Shards:
 
     @property
     def room(self) -> int:
-        """Bytes until the file that is being written ends."""
+        """Returns the bytes left in the file that is being written."""
         return self.shard_bytes - self.held
 
     def add(self, table: Any) -> None:
@@ -274,7 +274,7 @@ class _Shards:
 
     @contextlib.contextmanager
     def named_errors(self) -> Iterator[None]:
-        """Errors of Python and pyarrow, which do not say which file it was, as one line with its name."""
+        """Adds the file's name to errors of Python and pyarrow, and makes them one line."""
         try:
             yield
         except (Error, MemoryError):
@@ -347,7 +347,7 @@ def _tables(pack: Any, schema: Any, rows: Iterable[int], room: Callable[[], int]
 
 
 def _size(cell: Any, value: Any) -> int:
-    """About how many bytes a cell has."""
+    """Returns about how many bytes a cell has."""
     data = cell["bytes"] if isinstance(cell, dict) else cell
     return len(data) if isinstance(data, (bytes, str)) else getattr(value, "nbytes", 8)
 

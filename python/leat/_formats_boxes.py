@@ -69,7 +69,7 @@ class Coco(Reader):
                 "crowd": np.array([bool(one.get("iscrowd")) for one in found], np.uint8), "image_id": image["id"]}
 
     def _box(self, name: str, one: dict) -> tuple[list[float], int]:
-        """Left, top, width and height, and the category, of an annotation."""
+        """Returns left, top, width, height and category of an annotation."""
         box, label = one.get("bbox"), one.get("category_id")
         where = f"{self.path}: image {name}: annotation {one.get('id', '')}"
         if not isinstance(box, list) or len(box) != 4 or not all(
@@ -83,7 +83,7 @@ class Coco(Reader):
 
 
 def _rows(path: str, data: dict, part: str, *names: str) -> list[dict]:
-    """A list of objects that all have these names; numbers are hashable, file names are text."""
+    """Returns a list of objects, checked: all have these names, numbers are hashable, file names are text."""
     rows = data.get(part, [])
     for i, row in enumerate(rows if isinstance(rows, list) else [rows]):
         missing = next((n for n in names if not isinstance(row, dict) or not isinstance(row.get(n), (int, str))), None)
@@ -104,13 +104,13 @@ def _exists(path: str) -> bool:
 
 
 def _join(folder: str, name: str) -> str:
-    """A path below a folder; in a bucket, "../" is resolved here, since the server takes it for a name."""
+    """Joins a folder and a path; in a bucket, resolves "../", which the server would take for a name."""
     scheme, mark, rest = folder.partition("://")
     return scheme + mark + posixpath.normpath(posixpath.join(rest, name)) if mark else os.path.join(folder, name)
 
 
 def _image_folder(path: str, name: str) -> str:
-    """Where the images of an annotation file are: beside it, or in a folder of the split's name above it."""
+    """Finds the images of an annotation file: beside it, or in a folder of the split's name above it."""
     here = os.path.dirname(path if "://" in path else os.path.abspath(path))
     above = os.path.dirname(here)
     split = os.path.splitext(os.path.basename(path))[0].rpartition("_")[2]
@@ -157,7 +157,7 @@ class Voc(Reader):
 
 
 def _objects(file: str) -> tuple[str, list[tuple[str, list[float], int]]]:
-    """Name of the image, and name, corners and difficulty of each object."""
+    """Returns the name of the image, and name, corners and difficulty of each object."""
     try:
         root = ElementTree.parse(file).getroot()
     except (ElementTree.ParseError, ValueError, OSError) as error:

@@ -103,7 +103,7 @@ def _is_image_folder(dataset: Any) -> bool:
 
 
 def _names(classes: Iterable[Any]) -> list[str]:
-    """Names of a dataset's classes: several of one class are joined, equal ones get their number."""
+    """Returns the names of a dataset's classes. Several names of one class are joined, equal names get a number."""
     names = [name if isinstance(name, str) else ", ".join(map(str, name)) for name in classes]
     often = Counter(names)
     return [name if often[name] == 1 else f"{name} ({i})" for i, name in enumerate(names)]
@@ -148,14 +148,14 @@ def _sample(dataset: Any, index: int) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """What goes to another process cheaply: arrays instead of tensors and pictures."""
+    """Returns a value that is cheap to send to another process: arrays instead of tensors and pictures."""
     if type(value).__module__.partition(".")[0] == "torch" and str(getattr(value, "dtype", "")) != "torch.bfloat16":
         return np.asarray(value)
     return value
 
 
 def _begin(counter: Any, making: Any) -> None:
-    """In a new worker: takes a place in `making`, which says what each worker does."""
+    """Starts a worker: takes a slot in `making`, which records what each worker does."""
     global _making, _place
     with counter.get_lock():
         _place = counter.value
@@ -165,7 +165,7 @@ def _begin(counter: Any, making: Any) -> None:
 
 
 def _chunk(first: int, last: int) -> tuple[list[Any], Exception | None]:
-    """Samples first to last, or those before one that raises, and what it raised."""
+    """Returns samples first to last, or those before one that raises, and its exception."""
     chunk: list[Any] = []
     for i in range(first, last):
         _making[2 * _place] = i + 1
@@ -185,7 +185,7 @@ def _chunk(first: int, last: int) -> tuple[list[Any], Exception | None]:
 
 
 def _sendable(error: Exception, index: int) -> Exception:
-    """The error itself where another process can read it, else its words."""
+    """Returns the error itself if another process can read it, else its text."""
     try:
         if type(pickle.loads(pickle.dumps(error))) is type(error):
             return error
@@ -195,7 +195,7 @@ def _sendable(error: Exception, index: int) -> Exception:
 
 
 def _died(making: Sequence[int], children: Iterable[Any]) -> DataError:
-    """Which sample was being made by the worker that ended by itself; the pool ends the others by SIGTERM."""
+    """Returns an error for a worker that died, with the sample it was making; the pool ends the others by SIGTERM."""
     codes = {child.pid: child.exitcode for child in children}
     busy = [(making[i] - 1, codes.get(making[i + 1])) for i in range(0, len(making), 2) if making[i] > 0]
     guilty = [(sample, code) for sample, code in busy if code not in (None, 0, -signal.SIGTERM)] or busy
@@ -210,7 +210,7 @@ def _died(making: Sequence[int], children: Iterable[Any]) -> DataError:
 
 
 def _made(dataset: Any, first: int, workers: int) -> Iterator[Any]:
-    """dataset[first:], in order, made a few chunks ahead of the consumer."""
+    """Yields dataset[first:] in order, made a few chunks ahead of the consumer."""
     total = len(dataset)
     if workers == 0:
         yield from (_sample(dataset, i) for i in range(first, total))

@@ -18,7 +18,7 @@ _KEEP = {"largest": 0, "quality": 1, "first": 2, "pack": 3}
 
 
 def limits_text(limits: Any) -> str | None:
-    """Limits of issues as text."""
+    """Returns the limits of issues as text for C."""
     if limits is not None and not isinstance(limits, Mapping):
         raise ArgumentError(f"limits: {shown(limits)} is not a dict of issue to limit")
     parts = []
@@ -70,7 +70,7 @@ def check(source: Path | Sequence[Path], output: Path, *, csv: Path | None = Non
         csv: also write a CSV file, a line per image; ``force`` replaces an earlier one
         limits: limits of issues, as in {"dark": 40, "grey": None}; None switches an issue off, others adapt to the data
         strict: folders: take every file, whatever its name
-        memory: hard budget of what is in flight, in bytes or text ("2G"); 0 is half of what is available
+        memory: hard budget, in bytes or text ("2G"); 0 is half of what is available
         max_pixels: largest image; 0 is 178956970
         force: replace a pack of that name
         sync: write through to the disk before the pack takes its name

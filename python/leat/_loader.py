@@ -173,7 +173,7 @@ class Loader(Generic[B_co]):
             raises, the batch is not lost: the next call of ``next`` transforms it again, and a state starts at it
         sample_fn: your own C code, run for each sample in the workers after the pipelines: a plugin
             (``leat.load_plugin``), a ``numba.cfunc``, a ctypes function or an address
-        digest: hash every sample; ``stats()["digest"]`` is the hash of all that came in the epoch, in order, as
+        digest: hash every sample; ``stats()["digest"]`` is the hash of all samples delivered in the epoch, in order, as
             ``leat load --digest`` prints it
         doctor: watch the run from its start and name the bottleneck at the end
         run: file to record the run in, for ``leat top`` and ``leat doctor
@@ -239,7 +239,7 @@ class Loader(Generic[B_co]):
         called = [callbacks] if hasattr(callbacks, "every") else _check.several("callbacks", callbacks, (object,))
         for callback in called:
             if not hasattr(callback, "every"):
-                raise ArgumentError(f"callbacks: {shown(callback)} is none of leat.callbacks")
+                raise ArgumentError(f"callbacks: {shown(callback)} is not one of leat.callbacks")
         self._dataset: Dataset | Datasets | None = None
         if keys is not None:
             if indices is not None:
@@ -260,7 +260,7 @@ class Loader(Generic[B_co]):
         following = _roles(follow, roles, self)
         self.device = "cpu" if device is None else _check.text("device", str(device))
         if not re.fullmatch(r"cpu|cuda(:(0|[1-9]\d*))?", self.device):
-            raise ArgumentError(f"device: {self.device!r} is none of cpu, cuda, cuda:N")
+            raise ArgumentError(f"device: {self.device!r} is not cpu, cuda or cuda:N")
         if self.device != "cpu" and self.as_ == "numpy":
             raise ArgumentError(f"device: NumPy has no arrays on {self.device}; use torch, jax or dlpack")
         self.collate, laid = collate, _check.one_of("collate", collate, _COLLATES)
@@ -335,7 +335,7 @@ class Loader(Generic[B_co]):
         self._advise(stacklevel=3)
 
     def set(self, *, image: Any = _SAME, batch_size: int | None = None, when: str = "epoch") -> None:
-        """Changes the pipeline or the batch size of this loader without reopening anything.
+        """Changes the pipeline or the batch size of this loader without opening it again.
 
         >>> for epoch in range(16):
         ...     loader.set(image=[leat.ops.RandomResizedCrop(128 + 6 * epoch), leat.ops.RandomHorizontalFlip()])
@@ -346,21 +346,21 @@ class Loader(Generic[B_co]):
         Where the batch size changes, the next batch may be smaller, so that later ones begin where they would in
         a loader made with that size. An impossible change is an error and changes nothing. ``image`` is as in the
         constructor; the fields stay. A state holds the batch size of its epoch but no pipeline: load it into a
-        loader that has the same of both.
+        loader with the same batch size and pipeline.
         """
         if image is _SAME and batch_size is None:
             raise ArgumentError("set: give image, batch_size or both")
         images = None
         if image is not _SAME:
             if image is None:
-                raise ArgumentError("image: a loader with images cannot be told to have none: make a new one")
+                raise ArgumentError("image: the images of a loader cannot be taken away: make a new loader")
             _, images = _images(image, self._asked_fields, self.channels_last, self)
             if images is None:
                 images = [(None, None, ops.text(image))]
         size = 0 if batch_size is None else _check.whole("batch_size", batch_size, 1, 2**20)
         now = _check.one_of("when", when, _WHENS)
         if self._resume is not None:
-            raise StateError("set: a state was loaded and its epoch not gone on with: set before load_state_dict")
+            raise StateError("set: a state was loaded and not resumed yet: call set before load_state_dict")
         active = self._active() is not None
         at = self.state_dict()["position"] if active else 0
         self._loader.set(images, size, now)
@@ -403,13 +403,13 @@ class Loader(Generic[B_co]):
 
     @property
     def dataset(self) -> Dataset | Datasets:
-        """The pack, or all packs behind each other, for random access."""
+        """The pack, or all packs joined, for random access."""
         if self._dataset is None:
             self._dataset = Dataset(self._packs[0]) if len(self._packs) == 1 else Datasets(self._packs)
         return self._dataset
 
     def locate(self, sample_id: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Which of several packs (a number into ``packs``) samples are from, and which row of it."""
+        """Returns which pack (a number into ``packs``) each sample is from, and its row there."""
         try:
             ids = np.asarray(sample_id)
         except (TypeError, ValueError, OverflowError, RuntimeError):
@@ -420,7 +420,7 @@ class Loader(Generic[B_co]):
             raise ArgumentError(f"sample_id: {shown(sample_id)} is not a number of a sample, nor an array of them")
         if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < len(self.dataset):
             bad = int(ids.min()) if ids.min() < 0 else int(ids.max())
-            raise SampleIndexError(f"sample_id: {bad} is none of the {len(self.dataset)} samples of {self.path}")
+            raise SampleIndexError(f"sample_id: {bad} is not one of the {len(self.dataset)} samples of {self.path}")
         starts = np.array([0] if len(self.packs) == 1 else self.dataset.starts[:-1])
         # of packs with the same start all but the last are empty
         part = np.searchsorted(starts, ids, side="right") - 1
@@ -457,7 +457,7 @@ class Loader(Generic[B_co]):
         return self._batches
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration runs this epoch. Without, each iteration runs the next one."""
+        """Makes the next iteration run this epoch. Otherwise each iteration runs the next one."""
         epoch = _check.whole("epoch", epoch, 0, _check.EPOCH_MAX)
         if self._resume is not None and epoch == self._epoch:
             return  # a framework repeats the epoch it resumes: continue inside it
@@ -484,7 +484,7 @@ class Loader(Generic[B_co]):
     # ---- one batch ---------------------------------------------------------------------------
 
     def _next(self) -> Any:
-        """The next batch, transformed. One whose transform raised is tried again: it was not handed out."""
+        """Returns the next batch, transformed. A batch whose transform raised is transformed again."""
         batch = self._take() if self._untransformed is None else self._untransformed
         if batch is None or self.transform is None:
             self._untransformed = None
@@ -524,19 +524,19 @@ class Loader(Generic[B_co]):
         return batch
 
     def _advise(self, stacklevel: int) -> None:
-        """Warns of what the loader advises and was not said before."""
+        """Warns once of each advice of the loader."""
         lines = self._loader.advice()
         for line in lines[self._advised:]:
             warnings.warn(line, AdviceWarning, stacklevel=stacklevel)
         self._advised = len(lines)
 
     def _warn_unlocked(self) -> None:
-        """Says once when memory could not be page-locked: copies to the device are slower then."""
+        """Warns once when memory could not be page-locked, which makes copies to the device slower."""
         self._checks_left -= 1
         self._check_locked = self._checks_left > 0
         if not self._loader.stats()["page_locked"]:
             self._check_locked = False
-            warnings.warn("leat: batches or cached pages are in ordinary memory, which could not be page-locked: copies "
+            warnings.warn("leat: batches or cached pages could not be page-locked, so copies "
                           f"to {self.device} are slower", RuntimeWarning, stacklevel=5)
 
     def _value(self, kind: str, item: Any) -> Any:
@@ -557,9 +557,9 @@ class Loader(Generic[B_co]):
     # ---- state -------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the loader stands: a small dict for JSON, after the batches handed out so far.
+        """Returns the position of the loader after the batches handed out so far: a small dict for JSON.
 
-        It may be loaded by any number of ranks whose batches are globally as large.
+        Any number of ranks may load it, if their global batch has the same size.
         """
         if self._resume is not None:
             return json.loads(self._resume[0])
@@ -575,7 +575,7 @@ class Loader(Generic[B_co]):
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resumes from a state: the next iteration yields what would have come next.
+        """Resumes from a state: the next iteration continues where the state was taken.
 
         A state at the end of an epoch continues with the next epoch.
         """
@@ -603,8 +603,8 @@ class Loader(Generic[B_co]):
         finished = position >= count or position // global_batch >= batches
         left_out = count - max(batches * global_batch, position)
         if self._drop is None and not short and left_out > 0:
-            warnings.warn(f"the last {left_out} samples of epoch {epoch} do not come: {self.world_size} ranks cannot "
-                          "share them, and fewer ranks, which kept them, began the epoch. drop_last=False keeps them",
+            warnings.warn(f"the last {left_out} samples of epoch {epoch} are left out: {self.world_size} ranks cannot "
+                          "share them; the epoch began on fewer ranks, which would have kept them. drop_last=False keeps them",
                           AdviceWarning, stacklevel=2)
         self._epoch = epoch + 1 if finished else epoch
         self._resume = None if finished else resume
@@ -613,11 +613,11 @@ class Loader(Generic[B_co]):
     # ---- facts -------------------------------------------------------------------------------
 
     def stats(self, *, all: bool = False) -> dict[str, Any]:
-        """Figures of the epoch, or of all epochs so far: samples, bytes read, time spent and waited, memory."""
+        """Returns measurements of the epoch, or of all epochs so far: samples, bytes read, time spent and waited, memory."""
         return self._loader.stats(_check.flag("all", all))
 
     def scalars(self) -> dict[str, float | str]:
-        """What loggers want, as of now: see ``leat.callbacks``."""
+        """Returns the current values for loggers: see ``leat.callbacks``."""
         from .callbacks import scalars
 
         return scalars(self._loader)
@@ -643,13 +643,13 @@ class Loader(Generic[B_co]):
         return page
 
     def serve(self, port: int = 0) -> str:
-        """Serves a live page on 127.0.0.1 until the loader is closed; its address."""
+        """Serves a live page on 127.0.0.1 until the loader is closed; returns its address."""
         return f"http://127.0.0.1:{self._loader.serve(_check.whole('port', port, 0, 65535))}/"
 
     def sample_ids(self, epoch: int, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """Which samples this rank gets in an epoch, in order, without loading any.
+        """Returns the samples that this rank gets in an epoch, in order, without loading any.
 
-        While an iteration runs, of its own epoch only.
+        While an iteration runs, only its own epoch can be asked for.
         """
         epoch = _check.whole("epoch", epoch, 0, _check.EPOCH_MAX)
         start = _check.whole("start", start)
@@ -731,7 +731,7 @@ class _Epoch(Iterator):
         loader = self._loader
         if loader._active() is not self:
             self.done = True
-            raise StateError("this iteration ended when the loader was closed or another one began")
+            raise StateError("this iteration ended when the loader was closed or another iteration began")
         batch = loader._next()
         if batch is None:
             self.done = True

@@ -67,7 +67,7 @@ class Maker:
         self.fields = self._choose(path, fields, wanted)
 
     def _choose(self, path: str, fields: tuple[Field, ...], wanted: Sequence[str] | None) -> list[str]:
-        """Names of what a sample has, in order."""
+        """Returns the names of a sample's values, in order."""
         plain = [f.name for f in fields if f.type != "image" or f.name in self.followers]
         if wanted is None:
             return [*self.names, *(n for n in plain if n not in self.names), "sample_id"]
@@ -79,7 +79,7 @@ class Maker:
         return [*(n for n in self.names if n not in names), *names]
 
     def make(self, pack: _leat.Pack, indices: Sequence[int]) -> tuple[list[list[Any]], list[Any], list[dict[str, Any]]]:
-        """Values of each sample, the images of all of them, one tensor per pipeline, and what follows these images."""
+        """Returns the values of each sample, one tensor of images per pipeline, and the fields that follow the images."""
         numbers = np.asarray(indices, np.uint64)
         rows, tensors, moved = pack.make(numbers, self.images, self.seed, self.epoch.get(), self.as_stored, self.follow)
         if self.channels_last and self.as_ == "torch":
@@ -88,7 +88,7 @@ class Maker:
         return rows, [self._convert(t) for t in tensors], followers
 
     def _moved(self, data: bytes, dtype: str, shape: tuple[int, ...]) -> Any:
-        """A mask, boxes or points as an array of the user's framework."""
+        """Converts a mask, boxes or points to an array of the user's framework."""
         array = np.frombuffer(bytearray(data), np.uint16 if dtype == "bfloat16" else dtype).reshape(shape)
         if self.as_ == "torch":
             import torch
@@ -103,7 +103,7 @@ class Maker:
 
 
 def _views(path: str, fields: tuple[Field, ...], image: Any, suffix: str) -> list[tuple[str, str, str]]:
-    """(output name, field, pipeline as text) of each image to make."""
+    """Returns (output name, field, pipeline as text) of each image to make."""
     if isinstance(image, Mapping):
         listed: list[tuple[str | None, str | None, str]] = [ops.view(item) for item in image.items()]
     elif isinstance(image, (str, ops.Op, Sequence)):

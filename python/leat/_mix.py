@@ -29,7 +29,7 @@ class Mix:
     >>> mix = leat.Mix({"web.leat": 0.7, "books.leat": 0.2, "code.leat": 0.1}, epoch_size=1_000_000)
     >>> loader = leat.Loader(mix, batch_size=256, order="random", seed=1)
 
-    A list of paths, here or as the loader's first argument, means all packs behind each other: every sample
+    A list of paths, here or as the loader's first argument, means all packs joined: every sample
     of each comes once per epoch.
 
     Parameters
@@ -45,7 +45,7 @@ class Mix:
         batches: "shuffled": only the epoch has the proportions. "stratified": each global batch has them, and
             what rounding takes from one, a later one gets. "single": each global batch is of one pack, and an
             epoch is whole batches
-        defaults: dict of field name to what samples have whose pack lacks that field: a number for int, float
+        defaults: dict of field name to the value for samples of packs without that field: a number for int, float
             and array fields, None (no value) for others
 
     A sample that comes several times in an epoch is augmented differently each time. With
@@ -66,7 +66,7 @@ class Mix:
             raise ArgumentError(f"packs: {packs!r} is neither a dict of path to weight nor a list of paths")
         self.packs: tuple[str, ...] = tuple(_check.path(f"packs: number {i}", p) for i, p in enumerate(packs))
         if not self.packs:
-            raise ArgumentError("packs: there is none")
+            raise ArgumentError("packs: the list is empty")
         self.weights = None if weights is None else _numbers("weights", weights, len(self.packs))
         if self.weights is not None and not sum(self.weights) > 0:
             raise ArgumentError("weights: all of them are 0")
@@ -83,7 +83,7 @@ class Mix:
         self.defaults = dict(defaults or {})
 
     def _each(self, name: str, given: Any, missing: float | None) -> list[Any] | None:
-        """One number per pack, from a list or a dict of paths."""
+        """Returns one number per pack, from a list or a dict of paths."""
         if given is None:
             return None
         if not isinstance(given, Mapping):
@@ -91,11 +91,11 @@ class Mix:
         by_path = {_check.path(name, path): value for path, value in given.items()}
         for path in by_path:
             if path not in self.packs:
-                raise ArgumentError(f"{name}: {_check.public(path)!r} is none of the packs")
+                raise ArgumentError(f"{name}: {_check.public(path)!r} is not one of the packs")
         return [_numbers(name, [by_path[p]], 1)[0] if p in by_path else missing for p in self.packs]
 
     def options(self, fields: Sequence[Field]) -> dict[str, Any]:
-        """As C takes them."""
+        """Returns the options for C."""
         sources = []
         for i, path in enumerate(self.packs):
             weight = self.weights[i] if self.weights is not None else 0.0
@@ -119,12 +119,12 @@ class Mix:
                 raise ArgumentError(f"defaults: no pack has a field {name!r}")
             if field.type not in ("int", "float", "array"):
                 if value is not None:
-                    raise ArgumentError(f"defaults: {name!r} is of type {field.type}: only None, no value, can be given")
+                    raise ArgumentError(f"defaults: {name!r} is of type {field.type}: the only default is None (no value)")
                 value = 0
             number = _check.real(f"defaults: {name}", value, -math.inf, math.inf) if value == value else math.nan
             whole = field.type == "int" or (field.type == "array" and not str(field.dtype).startswith(("f", "bf")))
             if whole and (number != number or math.isinf(number) or number != int(number)):
-                raise ArgumentError(f"defaults: {name!r} is of whole numbers, {value!r} is none")
+                raise ArgumentError(f"defaults: {name!r} has whole numbers, and {value!r} is not one")
             made.append((name, _check.whole(f"defaults: {name}", int(value), -2**63, 2**63 - 1) if whole else 0, number))
         return made
 
@@ -138,7 +138,7 @@ def _numbers(name: str, given: Any, count: int) -> list[float]:
     if isinstance(given, (str, bytes)) or not isinstance(given, Sequence | np.ndarray):
         raise ArgumentError(f"{name}: {given!r} is not a list of numbers")
     if len(given) != count:
-        raise ArgumentError(f"{name}: {len(given)} of them for {count} packs")
+        raise ArgumentError(f"{name}: {len(given)} given for {count} packs")
     return [_check.real(f"{name}: number {i}", value, 0, 1e300) for i, value in enumerate(given)]
 
 
@@ -170,7 +170,7 @@ class Datasets(Sequence):
         return (self[i] for i in range(len(self)))
 
     def find(self, key: str | bytes) -> int | None:
-        """The sample with this key, in the first pack that has it."""
+        """Returns the number of the sample with this key, in the first pack that has it."""
         for start, part in zip(self.starts, self.parts):
             index = part.find(key)
             if index is not None:

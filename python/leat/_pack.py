@@ -116,7 +116,7 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
 
 
 class Checked(os.PathLike[str]):
-    """The argument `check` of ``leat.pack`` with a CSV file and limits, as ``leat.curate`` gives it."""
+    """The argument `check` of ``leat.pack`` with a CSV file and limits, as ``leat.curate`` passes it."""
 
     def __init__(self, path: str, csv: str, limits: str | None) -> None:
         self.path, self.more = path, {"check_csv": csv, "check_limits": limits}
@@ -126,7 +126,7 @@ class Checked(os.PathLike[str]):
 
 
 def _members(members: Sequence[str] | None, infer: int, defaults: Mapping[str, int] | None) -> dict[str, Any]:
-    """Options of tar shards, as C takes them."""
+    """Returns the options of tar shards for C."""
     if defaults is not None and not isinstance(defaults, Mapping):
         raise ArgumentError('defaults: a dict of fields and numbers is expected, such as {"label": -1}')
     names = None if members is None else [_check.text("members", name) for name in _check.several("members", members)]

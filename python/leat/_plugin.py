@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Augmentations of the user's own that run per sample inside the C workers, without the GIL.
+"""The user's own augmentations, which run per sample inside the C workers, without the GIL.
 
 A sample function is C: ``int fn(void *cookie, void *const *rows, uint32_t fields, uint64_t sample,
 uint64_t epoch, uint64_t random)``. rows[i] points to field i of the sample in the batch, in
@@ -56,7 +56,7 @@ def load_plugin(path: str | os.PathLike) -> Plugin:
 
 
 def numba_signature() -> Any:
-    """For ``@numba.cfunc(leat.numba_signature())``."""
+    """Returns the signature for ``@numba.cfunc(leat.numba_signature())``."""
     from numba import types
 
     return types.intc(types.voidptr, types.CPointer(types.voidptr), types.uint32, types.uint64,
@@ -64,14 +64,14 @@ def numba_signature() -> Any:
 
 
 def _address(fn: Any, value: int) -> int:
-    """An address that can be a function's: Linux maps nothing below 64 KiB (vm.mmap_min_addr)."""
+    """Returns the address if it can be a function's: Linux maps nothing below 64 KiB (vm.mmap_min_addr)."""
     if not _LEAST <= value <= _check.U64:
         raise ArgumentError(f"sample_fn: {shown(fn)} is not the address of a function")
     return value
 
 
 def resolve(fn: Any) -> tuple[int, int]:
-    """(address, cookie) of a plugin, a numba.cfunc, a ctypes function or an address."""
+    """Returns (address, cookie) of a plugin, a numba.cfunc, a ctypes function or an address."""
     if fn is None:
         return 0, 0
     if isinstance(fn, Plugin):

@@ -34,7 +34,7 @@ def _broken(what: str) -> ArgumentError:
 
 
 def _read(environ: Mapping[str, str], rank_name: str, world_name: str) -> tuple[int, int] | str | None:
-    """(rank, world size), None when they say nothing, or which of the two is missing."""
+    """Returns (rank, world size), None when neither is set, or a text that names the missing one."""
     texts = environ.get(rank_name, ""), environ.get(world_name, "")
     for name, text in zip((rank_name, world_name), texts):
         if text and not (text.isascii() and text.isdecimal()):
@@ -50,7 +50,7 @@ def _read(environ: Mapping[str, str], rank_name: str, world_name: str) -> tuple[
 
 
 def _one_of_many(source: str, environ: Mapping[str, str]) -> bool:
-    """Whether the variables are about this process.
+    """Returns whether the variables describe this process.
 
     A shell inside an allocation has SLURM's variables but is one process.
     """
@@ -63,7 +63,7 @@ def _one_of_many(source: str, environ: Mapping[str, str]) -> bool:
 
 def detect(rank: int | None, world_size: int | None,
            environ: Mapping[str, str] = os.environ) -> tuple[int, int, str]:
-    """(rank, world size, where they were found)."""
+    """Returns (rank, world size, where they were found)."""
     if rank is not None or world_size is not None:
         if rank is None or world_size is None:
             raise ArgumentError("give both rank and world_size, or neither")
@@ -89,7 +89,7 @@ def detect(rank: int | None, world_size: int | None,
 
 
 def local(environ: Mapping[str, str] = os.environ) -> int:
-    """Which process of this machine this is: 0 where the launcher does not say."""
+    """Returns the number of this process on its machine; 0 where the launcher does not say."""
     for name in ("LOCAL_RANK", "SLURM_LOCALID"):
         text = environ.get(name, "")
         if text and not (text.isascii() and text.isdecimal()):

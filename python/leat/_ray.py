@@ -37,7 +37,7 @@ Options = dict[str, Any]
 
 
 def check(on: object) -> str:
-    """The address for `ray.init`, "" for its default."""
+    """Returns the address for `ray.init`, "" for its default."""
     if isinstance(on, str) and on == "ray":
         return ""
     if isinstance(on, str) and on.startswith("ray://") and len(on) > len("ray://"):
@@ -46,20 +46,20 @@ def check(on: object) -> str:
 
 
 def refuse(given: dict[str, Any]) -> None:
-    """Names the first option that has no effect, or no meaning, on a cluster."""
+    """Refuses options that have no effect, or no meaning, on a cluster."""
     for name, value in given.items():
         if value:
             raise ArgumentError(f"{name}: does not work with on=\"ray\"")
 
 
 def _last(error: BaseException) -> str:
-    """The last line of a message: Ray's begin with a traceback."""
+    """Returns the last line of a message: Ray's messages begin with a traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
 
 
 def _client() -> bool:
-    """Whether this process is connected through a Ray client address."""
+    """Returns whether this process is connected through a Ray client address."""
     from ray.util.client import ray as client
     return bool(client.is_connected())
 
@@ -68,12 +68,12 @@ def _client() -> bool:
 
 
 class Engine:
-    """The leat of one node. Failures that leat reports are results: only a lost actor is an exception."""
+    """Runs leat on one node. Errors of leat are returned as results: only a lost actor is an exception."""
 
     threads = 1
 
     def hello(self, folder: str | None, threads: int) -> tuple[str, str]:
-        """Goes to the folder that relative paths begin in; the version of leat, and what failed."""
+        """Changes to the folder for relative paths. Returns the version of leat, and what failed."""
         self.threads = threads
         try:
             if folder is not None:
@@ -83,7 +83,7 @@ class Engine:
         return __version__, ""
 
     def run(self, name: str, *args: Any) -> tuple[Any, Error | None, float]:
-        """The result of a task, or what leat reported, and CPU seconds."""
+        """Runs a task. Returns its result or the error of leat, and CPU seconds."""
         begin = time.process_time()
         try:
             return getattr(self, name)(*args), None, time.process_time() - begin
@@ -100,7 +100,7 @@ class Engine:
         _leat.text_copy(part, name, patch, pieces)
 
     def step(self, kind: str, inputs: list[str], output: str, options: Options, part: tuple[Any, ...]) -> str:
-        """The answer: "", or that lines must be counted first."""
+        """Runs a step. Returns "", or that lines must be counted first."""
         call = _leat.filter_text if kind == "filter" else _leat.dedup_text
         answer, _ = _run(None, call, [os.fsencode(path) for path in inputs], output, part=part,
                          **{**options, "threads": self.threads})
@@ -147,7 +147,7 @@ class Cluster:
         return [node for node in self.ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
 
     def memory(self) -> int:
-        """Half of the memory that the smallest node gives to tasks."""
+        """Returns half of the memory that the smallest node gives to tasks."""
         return int(min(node["Resources"].get("memory", 0) for node in self.nodes()) // 2)
 
     def refresh(self) -> None:
@@ -191,7 +191,7 @@ class Cluster:
             raise StateError(f"node {name[:12]}: has leat {version}, this is {__version__}: install the same version")
 
     def wait(self, running: Sequence[Any]) -> list[Any]:
-        """Calls and starts that have ended, after a second at most. Ends a run that no node works for."""
+        """Returns the calls and starts that have ended, after a second at most. Raises when no node is left."""
         now = time.monotonic()
         if running:
             self.worked = now
@@ -207,7 +207,7 @@ class Cluster:
         return self.ray.wait(waiting, num_returns=1, timeout=1.0)[0]
 
     def run(self, tasks: Sequence[Callable[[], tuple[Any, ...]]], done: Callable[[Any], bool] | None = None) -> list[Any]:
-        """The results of all tasks. A task returns the name of a method and its arguments; it is called for each attempt.
+        """Runs all tasks and returns their results. A task returns the name of a method and its arguments; it is called for each attempt.
         When `done` is false for a result, no other task begins: those have None."""
         results: list[Any] = [None] * len(tasks)
         tries = [0] * len(tasks)
@@ -282,13 +282,13 @@ class Job:
 
     def part(self, step: int, number: int = 0, units: Sequence[int] = (0, 0), where: Sequence[int] = (0, 0, 0, 0, 1),
              seconds: float = 0.0) -> tuple[Any, ...]:
-        """A step as C takes it, with a new token."""
+        """Returns a step as C takes it, with a new token."""
         n = self.numbers
         return (step, self.work, uuid.uuid4().hex, n.get("settings", ""), number, n.get("parts", 0), n.get("groups", 0),
                 n.get("partitions", 0), *units, *where, seconds, self.cluster.cpu_seconds)
 
     def here(self, step: int, inputs: Sequence[str], seconds: float = 0.0) -> Any:
-        """Runs a step in this process; its answer."""
+        """Runs a step in this process and returns its answer."""
         call = _leat.filter_text if self.kind == "filter" else _leat.dedup_text
         paths = [os.fsencode(path) for path in inputs] or self.inputs
         answer, _ = _run(None, call, paths, self.output, part=self.part(step, seconds=seconds), **self.options)
@@ -296,7 +296,7 @@ class Job:
 
     def task(self, step: int, number: int = 0, units: Sequence[int] = (0, 0),
              part: Sequence[int] | None = None) -> Callable[[], tuple[Any, ...]]:
-        """A step as a task; `part` is a part of the input."""
+        """Returns a step as a task; `part` is a part of the input."""
         inputs, where = self.files[:1], (0, 0, 0, 0, 1)
         if part is not None:
             file, offset, end_file, end_offset, line = part
@@ -335,7 +335,7 @@ class Job:
             part[4] = line
 
     def pass_over(self, step: int, first: int = 0) -> None:
-        """A task for each part of the input. Lines are counted when a bad line, or one without an id, needs its number."""
+        """Runs a task for each part of the input. Lines are counted when a bad line, or one without an id, needs its number."""
         def told(answer: str) -> bool:
             if answer:
                 return False

@@ -16,7 +16,7 @@ _COMMON = ("color", "verbose", "config", "json", "quiet")  # C obeyed them, or m
 
 
 def _rules(text: str) -> dict[str, float | None]:
-    """--set as a dict."""
+    """Returns --set as a dict."""
     rules: dict[str, float | None] = {}
     for rule in filter(None, text.split(",")):
         name, equals, value = rule.partition("=")
@@ -36,7 +36,7 @@ def _run(command: str, values: dict[str, Any]) -> dict[str, Any]:
     if "set" in values:
         values["rules"] = _rules(values.pop("set"))
     if values.pop("list", False):
-        raise ArgumentError("list: goes without --on")
+        raise ArgumentError("list: does not work with --on")
     return _text.filter_text(args, values.pop("output", None), **values)
 
 
@@ -50,14 +50,14 @@ def _show(command: str, done: dict[str, Any], output: str) -> None:
 
 
 def _flagged(message: str, values: dict[str, Any]) -> str:
-    """The message with an option as the command line spells it."""
+    """Returns the message with an option spelled as on the command line."""
     name, colon, rest = message.partition(": ")
     flag = {"on_error": "on-error"}.get(name, name.replace("_", "-"))
     return f"--{flag}{colon}{rest}".replace('on="ray"', "--on ray") if colon and name in values else message
 
 
 def main(command: str, text: str) -> int:
-    """Runs a command on values that C parsed; its exit code."""
+    """Runs a command on values that C parsed; returns its exit code."""
     values = json.loads(text)
     as_json, quiet, given = values.get("json", False), values.get("quiet", False), dict(values)
     for name in _COMMON:

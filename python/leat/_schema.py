@@ -44,7 +44,7 @@ _PLAIN = ("image", "bytes", "text", "int", "float", "json")
 
 
 def field(name: str, spec: object) -> Field:
-    """The field that `spec` describes."""
+    """Returns the field that `spec` describes."""
     if isinstance(spec, Field):
         return spec._replace(name=name)
     if isinstance(spec, type) and spec in _TYPES:
@@ -73,7 +73,7 @@ def field(name: str, spec: object) -> Field:
 
 
 def fields(specs: Mapping[str, object]) -> list[Field]:
-    """All fields of a schema, in order."""
+    """Returns all fields of a schema, in order."""
     if not isinstance(specs, Mapping):
         raise ArgumentError(f"fields: {shown(specs)} is not a dict of names to types")
     if not specs:
@@ -85,7 +85,7 @@ def fields(specs: Mapping[str, object]) -> list[Field]:
 
 
 def infer(sample: Mapping[str, object]) -> dict[str, object]:
-    """A schema for samples like this one."""
+    """Returns a schema for samples like this one."""
     return {name: _infer(name, value) for name, value in sample.items()}
 
 
@@ -111,7 +111,7 @@ def _infer(name: str, value: object) -> object:
 
 
 def is_image(value: object) -> bool:
-    """A picture, by its kind: PIL, encoded bytes, or pixels."""
+    """Returns whether a value is a picture: PIL, encoded bytes, or pixels."""
     try:
         return _infer("image", value) == "image"
     except ArgumentError:

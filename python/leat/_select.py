@@ -16,7 +16,7 @@ from ._pack import Path, Progress, _run
 
 
 def _value(name: str, value: Any) -> Any:
-    """A value of a strategy as JSON has it."""
+    """Converts a value of a strategy for JSON."""
     if isinstance(value, (os.PathLike, bytes)):
         return _check.utf8_path(name, value)
     if isinstance(value, np.generic):
@@ -29,7 +29,7 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _strategies(given: Any) -> list[dict[str, Any]]:
-    """A list of dicts; a word is a strategy without settings."""
+    """Returns the strategies as a list of dicts; a word is a strategy without settings."""
     if isinstance(given, (str, Mapping)):
         given = [given]
     listed = _check.several("strategies", given, (str, Mapping))
@@ -95,6 +95,6 @@ def select(pack: Path, output: Path, strategies: Any = (), *, count: int | None 
 
 
 def rows_of(packs: Sequence[str], path: Path) -> np.ndarray:
-    """The rows of `packs`, joined, that a selection names."""
+    """Returns the rows of `packs`, joined, that a selection names."""
     found = _leat.selection([os.fsencode(pack) for pack in packs], os.fsencode(_check.path("select", path)))
     return np.frombuffer(found, np.uint64)

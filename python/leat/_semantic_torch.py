@@ -33,7 +33,7 @@ _FIELDS = {"cluster": int, "keep": int, "duplicate_of": int, "similarity": float
 
 
 def _exact(a: Tensor, b: Tensor) -> Tensor:
-    """Squared distances of vectors, as sixteen partial sums that are added in a fixed order."""
+    """Computes squared distances of vectors, as sixteen partial sums that are added in a fixed order."""
     square = (a - b).square()
     lanes = torch.zeros((*square.shape[:-1], _LANES), dtype=torch.float32, device=square.device)
     for i in range(0, square.shape[-1], _LANES):
@@ -44,12 +44,12 @@ def _exact(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _scores(rows: Tensor, others: Tensor) -> Tensor:
-    """The higher, the nearer; vectors of zeros are not of unit length."""
+    """Returns scores that are higher for nearer vectors; vectors of zeros are not of unit length."""
     return torch.addmm(-0.5 * others.square().sum(1)[None, :], rows, others.T)
 
 
 def _search(rows: Tensor, others: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-    """The nearest of all others that count, each distance computed exactly; for the few rows with many candidates."""
+    """Finds the nearest of all others that count by exact distances; for the few rows with many candidates."""
     of, distance = [], []
     for row, own in zip(rows, score):
         every = torch.where(torch.isinf(own), math.inf, _exact(row[None, :], others))
@@ -59,7 +59,7 @@ def _search(rows: Tensor, others: Tensor, score: Tensor) -> tuple[Tensor, Tensor
 
 
 def _choose(rows: Tensor, others: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-    """The nearest of `others` for each row, the first of equally near ones, and its squared distance.
+    """Finds the nearest of `others` for each row, the first of equally near ones, and its squared distance.
 
     `score` ranks them up to rounding; it is -inf for what does not count.
     """
@@ -84,7 +84,7 @@ def _nearest(rows: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _means(rows: Tensor, of: Tensor, centres: Tensor) -> Tensor:
-    """The mean of the rows of each centre, at unit length; a centre without rows stays."""
+    """Returns the mean of the rows of each centre, at unit length; a centre without rows stays."""
     total = torch.zeros(centres.shape, dtype=torch.float64, device=rows.device)
     for part, to in zip(rows.split(1 << 16), of.split(1 << 16)):
         total.index_add_(0, to, part.double())
@@ -93,7 +93,7 @@ def _means(rows: Tensor, of: Tensor, centres: Tensor) -> Tensor:
 
 
 def _train(sample: Tensor, count: int, tell: Any) -> Tensor:
-    """Centres of spherical k-means, beginning with evenly spaced rows."""
+    """Finds the centres of spherical k-means, beginning with evenly spaced rows."""
     centres = sample[torch.arange(count, device=sample.device) * len(sample) // count].clone()
     for _ in range(_ROUNDS if count > 1 else 0):
         of, distance = _nearest(sample, centres)
@@ -119,7 +119,7 @@ def _unit(rows: np.ndarray, path: str, first: int) -> np.ndarray:
 
 
 def _vectors(path: str, name: str | None) -> tuple[np.ndarray, str]:
-    """All vectors of a pack at unit length, and the name of their field."""
+    """Returns all vectors of a pack at unit length, and the name of their field."""
     with Dataset(path) as pack:
         names = [f.name for f in pack.fields if f.type == "array" and f.shape is not None and len(f.shape) == 1
                  and str(f.dtype).startswith("float")]
@@ -140,13 +140,13 @@ def _vectors(path: str, name: str | None) -> tuple[np.ndarray, str]:
 
 
 def _order(of: np.ndarray, distance: np.ndarray, keep: str) -> np.ndarray:
-    """Rows cluster by cluster, in the order in which they are kept."""
+    """Returns the rows cluster by cluster, in the order in which they are kept."""
     row = np.arange(len(of))
     return np.lexsort((row, of) if keep == "first" else (row, -distance if keep == "outer" else distance, of))
 
 
 def _earlier(part: Tensor, own: Tensor, at: int) -> tuple[Tensor, Tensor]:
-    """The nearest row of a cluster before each row of a part, which begins at `at`, and its squared distance."""
+    """Finds the nearest earlier row of the cluster for each row of a part, which begins at `at`, and its squared distance."""
     number = at + torch.arange(len(part), device=part.device)
     to, distance = torch.zeros_like(number), torch.full((len(part),), math.inf, device=part.device)
     for begin in range(0, at + len(part), _WIDE):
@@ -160,7 +160,7 @@ def _earlier(part: Tensor, own: Tensor, at: int) -> tuple[Tensor, Tensor]:
 
 
 def _compare(rows: Tensor, of: np.ndarray, order: np.ndarray, tell: Any) -> tuple[np.ndarray, np.ndarray, int, int]:
-    """Similarity to the most similar earlier row of the cluster, that row (-1: none), pairs, the largest cluster."""
+    """Returns the similarity to the most similar earlier row of the cluster, that row (-1: none), pairs, the largest cluster."""
     similarity, near = np.full(len(of), -1, np.float32), np.full(len(of), -1, np.int64)
     ends = np.flatnonzero(np.diff(of[order], append=-1)) + 1
     pairs = largest = begin = 0
@@ -182,7 +182,7 @@ def _compare(rows: Tensor, of: np.ndarray, order: np.ndarray, tell: Any) -> tupl
 
 
 def _decide(similarity: np.ndarray, near: np.ndarray, threshold: float | None, share: float | None) -> tuple[np.ndarray, float, int]:
-    """Which rows are removed, the threshold, and how many rows were asked for."""
+    """Decides which rows are removed. Also returns the threshold, and how many rows were asked for."""
     if share is None:
         least = _THRESHOLD if threshold is None else threshold
         return (near >= 0) & (similarity.astype(np.float64) >= least), least, 0
@@ -195,7 +195,7 @@ def _decide(similarity: np.ndarray, near: np.ndarray, threshold: float | None, s
 
 
 def _kept(removed: np.ndarray, near: np.ndarray) -> np.ndarray:
-    """The kept row that each removed one leads to; -1 for kept ones."""
+    """Returns the kept row for each removed one; -1 for kept rows."""
     to = np.where(removed, near, np.arange(len(near)))
     while True:
         further = to[to]
@@ -218,7 +218,7 @@ def _fits(made: torch.device, count: int, dim: int) -> None:
         return
     free, need = torch.cuda.mem_get_info(made)[0], 4 * count * dim + 16 * _TILE * _WIDE
     if need > free:
-        raise BudgetError(f"{count} rows need {need} bytes of GPU memory, {free} are free: leave device out, the CPU reads from disk")
+        raise BudgetError(f"{count} rows need {need} bytes of GPU memory, {free} are free: leave out device to run on the CPU, which can read vectors from disk")
 
 
 def _write(output: str, source: str, columns: dict[str, np.ndarray], force: bool, sync: bool) -> None:
@@ -232,7 +232,7 @@ def _write(output: str, source: str, columns: dict[str, np.ndarray], force: bool
 
 def run(source: str, output: str, *, device: str, threshold: float | None, keep_share: float | None, keep: str, clusters: int,
         field: str | None, force: bool, sync: bool, progress: Progress | None) -> dict[str, Any]:
-    """`leat.dedup_semantic` by PyTorch; the same report."""
+    """Runs `leat.dedup_semantic` in PyTorch; returns the same report."""
     begin, cpu = time.monotonic(), time.process_time()
     if os.path.lexists(output) and not force:
         raise ExistsError(f"{output}: already exists")

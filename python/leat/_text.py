@@ -27,7 +27,7 @@ def _text(name: str, value: object) -> str | None:
 
 
 def _thresholds(rules: Any) -> str | None:
-    """Changes of thresholds as text."""
+    """Returns the changes of thresholds as text for C."""
     if rules is not None and not isinstance(rules, Mapping):
         raise ArgumentError(f"rules: {shown(rules)} is not a dict of rule to threshold")
     parts = []
@@ -39,7 +39,7 @@ def _thresholds(rules: Any) -> str | None:
 
 
 def _pages(report: Any) -> str | None:
-    """Files of a report as text."""
+    """Returns the files of a report as text for C."""
     pages = [] if report is None else [_check.utf8_path("report", path) for path in _check.paths("report", report)]
     for page in pages:
         if "," in page:
@@ -75,7 +75,7 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
     Parameters
         source: JSONL files (plain, .gz, .zst), folders or patterns
         output: folder for kept documents, reasons, bad lines and the report; None only counts
-        profile: names of profiles, with commas between (see `text_names`)
+        profile: names of profiles, separated by commas (see `text_names`)
         rules: changes of thresholds; None switches a rule off
         modify: modifiers of the text, in this order
         text_field, id_field: keys of the text and of the id
@@ -167,7 +167,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path | None, *, kind: str 
     _check.one_of("kind", kind, {"exact": 0, "fuzzy": 1, "substring": 2})
     depth = _check.one_of("level", level, _LEVELS)
     if kind == "substring" and depth:
-        raise ArgumentError("level: goes with kind=\"exact\", not with substring")
+        raise ArgumentError("level: is only for kind=\"exact\", not for substring")
     numbers = dict(words=words, chars=chars, bands=bands, rows=rows, threads=threads,
                    bands_per_iteration=bands_per_iteration)
     sizes = dict(memory=memory, shard_bytes=shard_bytes, max_document=max_document, checkpoint=checkpoint)
@@ -235,7 +235,7 @@ def decontaminate_text(source: Path | Sequence[Path], output: Path, *, evals: Pa
 
 
 def _listed(texts: Any) -> Any:
-    """A column of Arrow as a list; its elements are not str."""
+    """Returns a column of Arrow as a list; its elements are not str."""
     return texts.to_pylist() if callable(getattr(texts, "to_pylist", None)) else texts
 
 
@@ -244,7 +244,7 @@ def _documents(texts: Any) -> list[str]:
 
 
 def score_text(texts: str | Iterable[str]) -> dict[str, float] | dict[str, list[float]]:
-    """All scores of a text, or, of several texts, a list for each score.
+    """Returns all scores of a text, or for several texts a list per score.
 
     >>> leat.score_text("The cat sat on the mat.")["words"]
     6.0
@@ -257,13 +257,13 @@ def score_text(texts: str | Iterable[str]) -> dict[str, float] | dict[str, list[
 
 
 def text_names() -> dict[str, dict[str, str]]:
-    """Profiles, scores and modifiers with what they are."""
+    """Returns profiles, scores and modifiers with their descriptions."""
     return {kind: dict(rows) for kind, rows in zip(("profiles", "scores", "modifiers"), _leat.text_names())}
 
 
 def text_signatures(texts: str | Iterable[str], *, compatible: str = "datatrove", words: int = 0, chars: int = 0,
                     values: int = 112) -> list[int] | None | list[list[int] | None]:
-    """MinHash signatures, equal bit for bit to those of another tool: of a text, or a list for several texts.
+    """Returns the MinHash signature of a text, or a list for several texts; equal bit for bit to those of another tool.
 
     >>> len(leat.text_signatures("one two three four five six"))
     112
@@ -279,7 +279,7 @@ def text_signatures(texts: str | Iterable[str], *, compatible: str = "datatrove"
     family = _check.one_of("compatible", compatible, {name: value for name, value in _COMPATIBLE.items() if value})
     n, letters = _check.whole("words", words, 0, 64), _check.whole("chars", chars, 0, 1024)
     if n and letters:
-        raise ArgumentError("words and chars: give one of them")
+        raise ArgumentError("words, chars: give one of them, not both")
     count = _check.whole("values", values, 1, 1024)
     several = [_check.document("texts", texts)] if isinstance(texts, str) else _documents(texts)
     rows = _leat.text_signatures(several, family, n or (0 if letters else 5), letters, count)

@@ -32,7 +32,7 @@ _WORK = ".leat-parquet-"  # and eight characters: the work folder in the output 
 
 
 def _decoded(text: bytes) -> str | None:
-    """The text, or None when it is not UTF-8."""
+    """Returns the text, or None when it is not UTF-8."""
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError:
@@ -49,7 +49,7 @@ def _check_text(name: str, field: str, kind: Any) -> None:
 
 
 def _take(table: Any, rows: Any) -> Any:
-    """Rows of a table. Arrow cannot take them from columns of views, which are converted meanwhile."""
+    """Takes rows of a table. Arrow cannot take them from columns of views, which are converted for it."""
     pa = _pyarrow()
     large = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
     if not any(field.type in large for field in table.schema):
@@ -59,12 +59,12 @@ def _take(table: Any, rows: Any) -> Any:
 
 
 def _keep_key(keep_field: str) -> str:
-    """The key of the column's numbers in the lines."""
+    """Returns the key under which the lines hold the column's numbers."""
     return f"column {keep_field}" if keep_field in (_ROW, "id", "text") else keep_field
 
 
 def _values(column: Any) -> list[Any]:
-    """The values of a column. Times in nanoseconds, for which pyarrow needs pandas, as text."""
+    """Returns the values of a column; times in nanoseconds, for which pyarrow needs pandas, as text."""
     pa = _pyarrow()
     if getattr(column.type, "unit", None) != "ns":
         return column.to_pylist()
@@ -74,7 +74,7 @@ def _values(column: Any) -> list[Any]:
 
 
 def _number(value: Any) -> int | float | None:
-    """A number to compare rows by. None: it is none."""
+    """Returns a number to compare rows by; None when the value is not a number."""
     if isinstance(value, decimal.Decimal) and value.is_finite():
         return int(value) if value == value.to_integral_value() else float(value)
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value) else None
@@ -116,13 +116,13 @@ class _Chosen:
         self.modified = modified
         twice = [name for name in self.keys or [] if name in self.scores]
         if twice:
-            raise ArgumentError(f"columns: {shown(twice[0])} is there twice")
+            raise ArgumentError(f"columns: {shown(twice[0])} appears twice")
 
     def of_filter(self) -> list[str]:
         return [_ROW] + (["text"] if self.modified else []) + ["+" + name for name in self.scores]
 
     def table(self, table: Any, kept: list[dict[str, Any]], first: int, text_field: str) -> Any:
-        """The rows of a table that are kept, with the new columns."""
+        """Returns the kept rows of a table, with the new columns."""
         pa = _pyarrow()
         if self.keys is not None:
             missing = [name for name in self.keys if name not in table.column_names]
@@ -140,7 +140,7 @@ class _Chosen:
             if name not in result.column_names:
                 result = result.append_column(name, values)
             elif name == text_field:
-                raise ArgumentError(f"columns: +{name} would replace the text (name the columns to write, too)")
+                raise ArgumentError(f"columns: +{name} would replace the text (also name the columns to write)")
             else:
                 result = result.set_column(result.column_names.index(name), name, values)
         return result
@@ -154,7 +154,7 @@ def _kept_rows(folder: str) -> Iterator[dict[str, Any]]:
 
 
 def _table(table: Any, *needed: str) -> Any:
-    """The table as an Arrow table with the first of these columns, the text."""
+    """Returns an Arrow table, checked to have the first of these columns, the text."""
     pa = _pyarrow()
     if not isinstance(table, pa.Table):
         try:
@@ -248,7 +248,7 @@ def _write_kept(files: list[str], counts: list[int], kept: Iterator[dict[str, An
 
 @contextlib.contextmanager
 def _output(folder: str, replace: bool, source: Path | Sequence[Path], files: list[str]) -> Iterator[str]:
-    """A work folder inside the output folder, which must not have the output of an earlier run, nor inputs that would be replaced."""
+    """Makes a work folder inside the output folder. Refuses output of an earlier run, and inputs that would be replaced."""
     for one in _check.paths("source", source):
         if os.path.realpath(os.fsdecode(one)) == os.path.realpath(folder):
             raise ArgumentError(f"{folder}: is an input (choose another output folder)")
@@ -308,7 +308,7 @@ def _publish(folder: str, work: str, lists: Sequence[str], files: list[str], mad
 
 
 def _rename_inputs(path: str, names: dict[str, str]) -> None:
-    """Lists of dropped rows and of bad rows name the Parquet file and the row, not the temporary file and its line."""
+    """Makes the lists of dropped and bad rows name the Parquet file and the row, not the temporary file and its line."""
     with open(path, encoding="utf-8") as lines, open(path + ".new", "w", encoding="utf-8") as out:
         for line in lines:
             entry = json.loads(line)
@@ -361,7 +361,7 @@ def filter_parquet(source: Path | Sequence[Path], output: Path, *, text_field: s
 
 
 def _cuts(kind: str, level: str) -> bool:
-    """Whether texts are changed. Wrong values are refused by `dedup_text`."""
+    """Returns whether texts are changed. `dedup_text` refuses wrong values."""
     return isinstance(kind, str) and isinstance(level, str) and (kind == "substring" or level != "document")
 
 

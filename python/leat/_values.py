@@ -23,7 +23,7 @@ _INT64 = np.iinfo(np.int64)
 
 
 def prepare(f: Field, row: int, value: object) -> object:
-    """The value of field `f` in sample `row`: int, float, bytes-like or contiguous array."""
+    """Returns the value of field `f` in sample `row`: int, float, bytes-like or contiguous array."""
     if value is None:
         if f.type in ("int", "float"):
             _fail(f, row, f"{f.type} fields have a value in every sample")
@@ -41,7 +41,7 @@ def _fail(f: Field, row: int, what: str) -> NoReturn:
 
 
 def _scalar(f: Field, row: int, value: object) -> Any:
-    """A Python number; arrays and tensors of one element count as their element."""
+    """Returns a Python number; arrays and tensors of one element count as their element."""
     if not isinstance(value, (numbers.Number, np.generic)) and getattr(value, "shape", None) == ():
         value = value.item()  # type: ignore[attr-defined]
     if isinstance(value, np.generic):
@@ -133,7 +133,7 @@ def _check_float(f: Field, row: int, array: np.ndarray, cast: np.ndarray) -> Non
 
 
 def _bfloat16(f: Field, row: int, array: np.ndarray) -> np.ndarray:
-    """The bits, rounded to nearest even."""
+    """Returns the bits, rounded to nearest even."""
     if array.dtype.name == "bfloat16":
         return array.view(np.uint16)
     if array.dtype == np.uint16:

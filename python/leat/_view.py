@@ -55,7 +55,7 @@ class View:
 
 
 def _why(printed: str) -> str:
-    """What the command printed, in words of Python: its options are keywords here."""
+    """Returns the error that the command printed, with its options as keywords of Python."""
     text = re.sub(r" \(see leat view --help\)", "", printed.strip().removeprefix("leat view: "))
     return re.sub(r"--([a-z]+)", lambda found: {"with": "columns"}.get(found[1], found[1]), text)
 

@@ -37,7 +37,7 @@ _AUGMENT_LINE = re.compile(r"\b(cv2\.\w+|resize|rotate|warpAffine|GaussianBlur|f
 
 
 def _kind(frame: Any) -> str:
-    """What the code that runs now is for."""
+    """Returns the purpose of the code that runs now."""
     while frame is not None:
         name = frame.f_code.co_filename
         if _DECODE_FILES.search(name):
@@ -56,7 +56,7 @@ def _kind(frame: Any) -> str:
 
 
 class _Stacks(threading.Thread):
-    """Counts what the thread that made it is doing, while it is on."""
+    """Samples what the thread that made it is doing, while it is on."""
 
     def __init__(self) -> None:
         super().__init__(name="leat-stacks", daemon=True)
@@ -88,7 +88,7 @@ def _indices(loader: Any, count: int) -> list[int]:
 
 
 def _make(dataset: Any, index: int, stacks: _Stacks) -> tuple[Any, float, float]:
-    """One sample, the time it took, and how much of it this thread ran or waited for a CPU."""
+    """Makes one sample. Returns it, the time it took, and how much of that this thread ran or waited for a CPU."""
     from ._diagnose import _work_s
 
     begin, work = time.perf_counter(), _work_s()

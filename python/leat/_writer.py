@@ -44,10 +44,10 @@ class Writer:
             that two labels share, are errors
         provenance: a JSON-able dict kept in the pack: where it came from, settings
         resume: continue an unfinished pack of the same fields, if there is one
-        append: the pack is there and gets a new generation: its files stay, and readers see it without or
-            with all changes, which are: ``append``, ``update`` and ``delete``. Fields, classes (more may follow) and
+        append: the pack exists and gets a new generation: its files stay, and readers see it without or
+            with all changes made by ``append``, ``update`` and ``delete``. Fields, classes (more may follow) and
             pages are those of the pack. What a killed append left is discarded by the next one
-        replace: a pack of that name may be there and is replaced at the end; an unfinished one is
+        replace: a pack of that name may exist and is replaced at the end; an unfinished one is
             discarded, unless another process is writing it
         sync: wait for the disk at the end; without, a power cut may lose the pack
     """
@@ -82,7 +82,7 @@ class Writer:
         elif fields is not None:
             self._open(fields)
         elif resume:
-            raise ArgumentError("resume needs fields: what is there already is known before the first sample")
+            raise ArgumentError("resume needs fields: a resumed pack cannot infer them from the first sample")
 
     def _append(self, specs: Mapping[str, object] | None) -> None:
         base = _leat.Pack(self.path)
@@ -160,7 +160,7 @@ class Writer:
             raise
 
     def _new_key(self, key: str | bytes | None) -> bytes:
-        """The key of a sample to append. It must not be that of a sample that is there."""
+        """Returns the key of a sample to append; refuses the key of a sample that exists."""
         made = _key(key, self._count)
         if self._base is None:
             return made
@@ -168,13 +168,13 @@ class Writer:
             self._count += 1
             made = _key(None, self._count)
         if made not in self._gone and self._base.find(made) is not None:
-            raise ExistsError(f"{self.path}: has a sample with the key {shown(key)}: use update")
+            raise ExistsError(f"{self.path}: already has a sample with the key {shown(key)}: use update")
         if made in self._added:
             raise ExistsError(f"{self.path}: the key {shown(key)} was written by this writer already")
         return made
 
     def update(self, sample: Mapping[str, object] | Sequence[object], key: str | bytes) -> bool:
-        """Puts a sample in the place of those with this key; True when there were any. With ``append=True``."""
+        """Replaces the samples with this key by a new one; returns whether there were any. Needs ``append=True``."""
         coded = _key(key, self._count)
         values = self._values(sample)
         if coded in self._gone:
@@ -187,9 +187,9 @@ class Writer:
         return had > 0
 
     def delete(self, key: str | bytes) -> int:
-        """Leaves samples of the pack with this key out; how many there were. With ``append=True``.
+        """Deletes the samples of the pack with this key; returns how many. Needs ``append=True``.
 
-        What this writer wrote stays: deleting or updating that is a ``StateError``.
+        Deleting or updating a sample that this writer wrote is a ``StateError``.
         """
         if self._packer is None or self._base is None:
             raise StateError("the writer is closed" if self._closed else "update and delete need append=True")
@@ -232,7 +232,7 @@ class Writer:
         return ready
 
     def finish(self) -> dict[str, int]:
-        """Writes the index and puts the pack in its place; how much was written."""
+        """Writes the index and renames the pack to its final name; returns how much was written."""
         if self._packer is None:
             raise StateError("the writer is closed" if self._closed else "nothing was appended")
         stats = self._packer.finish()
@@ -242,7 +242,7 @@ class Writer:
         return stats
 
     def close(self) -> None:
-        """Finishes the pack, as the end of a ``with`` block does; nothing when it is closed."""
+        """Finishes the pack, as the end of a ``with`` block does; does nothing when it is closed."""
         if self._packer is not None:
             try:
                 self.finish()
@@ -284,7 +284,7 @@ class Writer:
 
 
 def _class_names(classes: Any) -> dict[str, list[str]]:
-    """Names of each field's values, checked: texts, none of them twice."""
+    """Returns the class names of each field, checked: texts without duplicates."""
     if classes is not None and not isinstance(classes, Mapping):
         raise ArgumentError(f"classes: {shown(classes)} is not a dict of a field's name to its class names")
     checked: dict[str, list[str]] = {}
@@ -320,7 +320,7 @@ def _key(key: str | bytes | None, row: int) -> bytes:
 
 
 def delete(path: str | os.PathLike, keys: str | bytes | Iterable[str | bytes], *, sync: bool = True) -> int:
-    """Leaves the samples with these keys out of a pack, as a new generation; how many there were.
+    """Deletes the samples with these keys from a pack, as a new generation; returns how many.
 
     Keys that no sample has are a ``leat.AdviceWarning``. The bytes stay in the files until ``leat.compact``."""
     listed = [keys] if isinstance(keys, (str, bytes)) else _check.several("keys", keys, (str, bytes))
@@ -329,7 +329,7 @@ def delete(path: str | os.PathLike, keys: str | bytes | Iterable[str | bytes], *
     found = {key for key, count in zip(listed, counts) if count}
     missing = [key for key in dict.fromkeys(listed) if key not in found]
     if missing:
-        warnings.warn(f"{path}: {len(missing)} {'key was' if len(missing) == 1 else 'keys were'} not there ({shown(missing[0])}"
+        warnings.warn(f"{path}: {len(missing)} {'key was' if len(missing) == 1 else 'keys were'} not in the pack ({shown(missing[0])}"
                       f"{'' if len(missing) == 1 else ', ...'})", AdviceWarning, stacklevel=2)
     return sum(counts)
 

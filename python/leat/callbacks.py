@@ -4,7 +4,7 @@
 >>> loader = leat.Loader("train.leat", callbacks=[
 ...     leat.callbacks.TensorBoard(SummaryWriter("runs/1")), leat.callbacks.JsonLines("data.jsonl")])
 
-Every ``every`` steps each one gets a dict of figures of the steps since the last time:
+Every ``every`` steps each callback gets a dict of measurements since its last call:
 
     data/samples_per_s      samples handed out per second
     data/data_time_ms       mean time of a step spent waiting in next()
@@ -12,7 +12,7 @@ Every ``every`` steps each one gets a dict of figures of the steps since the las
     data/transform_time_ms  mean time of a step spent in transform=
     data/wait_share         share of the time spent waiting, without that in which the device still computes
     data/read_bytes_per_s   bytes read from storage per second
-    data/memory_bytes       what the loader holds now, and data/memory_share of its budget
+    data/memory_bytes       bytes that the loader holds now; data/memory_share: as a share of its budget
     data/bad_samples        damaged samples so far
     data/busy_order, _read, _decode, _collate     mean workers busy with each stage
     data/verdict            the bottleneck of the run, in a sentence (updated every few seconds)
@@ -58,7 +58,7 @@ class Callback:
         raise NotImplementedError
 
     def close(self) -> None:
-        """The loader was closed; there is nothing more to come."""
+        """Called when the loader is closed."""
 
 
 class JsonLines(Callback):
@@ -110,7 +110,7 @@ class TensorBoard(Callback):
 class WandB(Callback):
     """Into any object with ``log(dict, step=)``: what ``wandb.init()`` gives, or the module itself.
 
-    W&B drops figures of a step below the last one it saw: give ``step=`` where the loop logs too.
+    W&B drops values of a step below the last one it saw: give ``step=`` where the loop logs too.
     """
 
     def __init__(self, run: Any, **options: Any) -> None:
@@ -136,7 +136,7 @@ class Lightning(Callback):
 
 
 def _figures(before: Mapping[str, Any], now: Mapping[str, Any], seconds: float) -> Scalars:
-    """What the counters of a loader grew by, as rates, means and shares."""
+    """Converts increases of a loader's counters to rates, means and shares."""
     def grown(name: str) -> float:
         return now[name] - before[name]
 
@@ -163,7 +163,7 @@ def _figures(before: Mapping[str, Any], now: Mapping[str, Any], seconds: float) 
 
 
 def scalars(loader: _leat.Loader) -> Scalars:
-    """The same figures since the loader was made, and the verdict of now."""
+    """Returns these values since the loader was made, and the current verdict."""
     now = loader.stats(True)
     nothing = {key: [0.0] * len(_STAGES) if key == "busy_seconds" else 0 for key in now}
     return {**_figures(nothing, now, max(now["seconds"], 1e-9)), "verdict": json.loads(loader.doctor(2))["verdict"]}

@@ -80,7 +80,7 @@ class _Param:
         for candidate in (word, _DTYPE_NAMES.get(word), _FORMATS.get(word)):
             if candidate in self.choices:
                 return candidate
-        raise ArgumentError(f"{where}: {shown(value)} is none of {', '.join(self.choices)}")
+        raise ArgumentError(f"{where}: {shown(value)} is not one of {', '.join(self.choices)}")
 
     def signature(self) -> inspect.Parameter:
         default = inspect.Parameter.empty if self.default is None else _default(self)
@@ -94,7 +94,7 @@ class _Param:
 
 
 def _plain(value: Any) -> Any:
-    """Scalars, arrays and tensors as Python's own numbers and lists."""
+    """Converts scalars, arrays and tensors to Python's own numbers and lists."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
@@ -193,12 +193,12 @@ def _join(where: str, ops: object) -> str:
 
 
 def text(ops: str | Op | Sequence[str | Op]) -> str:
-    """A pipeline as text, from an op, a list of ops, or text."""
+    """Returns a pipeline as text, from an op, a list of ops, or text."""
     return _join("image", ops)
 
 
 def view(item: tuple[Any, Any]) -> tuple[str, str | None, str]:
-    """(output name, field or None, pipeline as text) of one entry of a dict of images."""
+    """Returns (output name, field or None, pipeline as text) of one entry of a dict of images."""
     name, row = item
     pair = isinstance(row, (tuple, list)) and len(row) == 2 and (row[0] is None or isinstance(row[0], str))
     if not pair:

@@ -201,9 +201,9 @@ def test_delete_names_keys_that_are_not_there(tmp_path) -> None:
     with leat.Writer(path, {"n": int}, sync=False) as w:
         w.append({"n": 1}, key="a")
         w.append({"n": 2}, key="b")
-    with pytest.warns(leat.AdviceWarning, match=r"a.leat: 1 key was not there \('nokey'\)"):
+    with pytest.warns(leat.AdviceWarning, match=r"a.leat: 1 key was not in the pack \('nokey'\)"):
         assert leat.delete(path, ["a", "nokey", "a"], sync=False) == 1
-    with pytest.warns(leat.AdviceWarning, match="2 keys were not there"):
+    with pytest.warns(leat.AdviceWarning, match="2 keys were not in the pack"):
         assert leat.delete(path, ["x", "y"], sync=False) == 0
     assert list(leat.open(path).keys) == ["b"]
 

@@ -199,7 +199,7 @@ def test_the_line_names_the_argument(inside, line, call):
 
 
 @pytest.mark.parametrize("line, more", [
-    ("keys: the list is empty", {"keys": []}), ("as_: [3] is none of auto", {"as_": [3]}),
+    ("keys: the list is empty", {"keys": []}), ("as_: [3] is not one of auto", {"as_": [3]}),
     ("image: ", {"image": "a\0"}), ("sample_fn: 'x' is not a plugin", {"sample_fn": "x"}),
     ("sample_fn: -1 is not the address", {"sample_fn": -1}), ("sample_fn: 5 is not the address", {"sample_fn": 5}),
 ])
@@ -217,7 +217,7 @@ def test_more_ranks_say_what_they_leave_out(plain):
         state = one.state_dict()
     with pytest.warns(leat.AdviceWarning, match="5 of 101 samples are left out"), \
             leat.Loader(plain, 2, "Resize((8, 8))", rank=0, world_size=6) as six:
-        with pytest.warns(leat.AdviceWarning, match="^the last 5 samples of epoch 0 do not come: 6 ranks cannot share"):
+        with pytest.warns(leat.AdviceWarning, match="^the last 5 samples of epoch 0 are left out: 6 ranks cannot share"):
             six.load_state_dict(state)
         assert sum(1 for _ in six) == 5  # of the 6 batches that are left
 

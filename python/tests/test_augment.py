@@ -67,7 +67,7 @@ def test_ctypes_and_errors(plain):
         seen.append((sample, fields, epoch))
         return 5 if sample == 70 else 0
 
-    with pytest.raises(leat.DataError, match="the sample function answered 5") as e:
+    with pytest.raises(leat.DataError, match="the sample function returned 5") as e:
         pictures(plain, sample_fn=note)
     assert e.value.sample_id == 70
     seen.clear()

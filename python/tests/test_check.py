@@ -217,7 +217,7 @@ def test_messages_name_what_there_is(plain, monkeypatch):
         with pytest.raises(AttributeError, match=r"no field 'imag' \(it has image, label\)"):
             sample.imag
         assert getattr(sample, "imag", None) is None
-    with pytest.raises(leat.ArgumentError, match="device: 'tpu' is none of cpu, cuda, cuda:N"):
+    with pytest.raises(leat.ArgumentError, match="device: 'tpu' is not cpu, cuda or cuda:N"):
         leat.Loader(plain, 8, OPS, as_="numpy", device="tpu")
     with pytest.raises(leat.ArgumentError, match="indices: number 1 is 'a', not a whole number"):
         leat.Loader(plain, 8, OPS, indices=[1, "a"])

@@ -327,7 +327,7 @@ BAD = [({"dedupe": {}}, "there is no 'dedupe'; did you mean 'dedup'"), ({"embed"
        ({"select": {"strategies": ["divversity"], "count": 3}}, "did you mean 'diversity'"), ({"pack": False}, "cannot be switched off"),
        ({"select": {"count": 3, "share": 0.5}}, "either count or share"), ({"dump": {"to": "zip"}}, "dump: to: 'zip'"),
        ({"dump": {"output": "x"}}, "has no effect with to: list"), ({"dedup": {"threshold": 7}}, "not between 0 and 1"),
-       ({"semantic": {"keep": "none"}}, "none of first, outer, central"), ({"tag": True}, "tag: model is missing"),
+       ({"semantic": {"keep": "none"}}, "not one of first, outer, central"), ({"tag": True}, "tag: model is missing"),
        ({"semantic": True, "embed": False}, "needs embed"), ({"embed": 3}, "is not a list of options"), ([1], "neither a path"),
        ({"train": {"epochs": 0}}, "train: epochs: 0 is out of range"), ({"check": {"labels": True}}, "there is no 'labels'"),
        ({"embed": False, "select": {"strategies": ["diversity"], "count": 3}}, "diversity needs embeddings"),
@@ -367,7 +367,7 @@ def test_bad_files_and_folders(photos, tmp_path):
         leat.curate(tmp_path / "nowhere", tmp_path / "run")
     with pytest.raises(leat.NotFoundError, match="nowhere.yaml: no such file"):
         leat.curate(photos, tmp_path / "run", config=tmp_path / "nowhere.yaml")
-    with pytest.raises(leat.ArgumentError, match="from: 'tag' is none of the steps"):
+    with pytest.raises(leat.ArgumentError, match="from: 'tag' is not a step"):
         leat.curate(photos, tmp_path / "run", from_="tag")
     with pytest.raises(leat.ArgumentError, match="from: has no effect: .* has no earlier run"):
         leat.curate(photos, tmp_path / "run", from_="select")
@@ -495,7 +495,7 @@ def test_the_command(photos, whole, tmp_path):
     wrong = command(photos, "-o", tmp_path / "x", "-c", tmp_path / "bad.yaml", code=2)
     assert wrong.stderr.startswith("leat curate: ") and "did you mean 'select'" in wrong.stderr
     assert "nowhere" in command(tmp_path / "nowhere", "-o", tmp_path / "x", code=4).stderr
-    assert "the guide's line" in command(photos, "-o", tmp_path / "x", "--plan", code=0).stdout
+    assert "the rule of thumb" in command(photos, "-o", tmp_path / "x", "--plan", code=0).stdout
     assert not os.path.exists(tmp_path / "x")
 
 
@@ -551,7 +551,7 @@ def test_wrong_values_are_found_before_anything_runs(photos, tmp_path):
             (photos, {"select": {"count": 3}, "dump": {"to": "pack", "output": str(taken)}}, "taken.leat: already exists"),
             (photos, {"select": {"count": 3, "shard-bytes": 1}}, "there is no"),
             (photos, {"semantic": {"clusters": 3}}, "'clusters' is named 'centres'"),
-            (photos, {"dump": {"to": "pack", "shard-bytes": 5, "shard_bytes": 6}}, "'shard_bytes' is there twice")):
+            (photos, {"dump": {"to": "pack", "shard-bytes": 5, "shard_bytes": 6}}, "'shard_bytes' appears twice")):
         with pytest.raises(leat.Error, match=message):
             leat.curate(source, tmp_path / "run", config=config)
         assert not (tmp_path / "run").exists()
@@ -573,8 +573,8 @@ def test_a_run_inside_its_source_is_refused(photos, tmp_path):
 def test_keys_that_are_there_twice_are_refused(photos, tmp_path):
     pytest.importorskip("yaml")
     config = tmp_path / "c.yaml"
-    for text, message in (("select: {count: 3}\nselect: {count: 4}\n", "c.yaml:2: 'select' is there twice"),
-                          ("select:\n  count: 3\n  count: 4\n", "c.yaml:3: 'count' is there twice")):
+    for text, message in (("select: {count: 3}\nselect: {count: 4}\n", "c.yaml:2: 'select' appears twice"),
+                          ("select:\n  count: 3\n  count: 4\n", "c.yaml:3: 'count' appears twice")):
         config.write_text(text)
         with pytest.raises(leat.ArgumentError, match=message):
             leat.curate(photos, tmp_path / "run", config=config)

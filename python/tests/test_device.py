@@ -118,9 +118,9 @@ def test_device_memory_is_a_limit(pack, cuda):
 def test_what_does_not_work_is_said(pack, cuda, monkeypatch):
     with pytest.raises(leat.ArgumentError, match="NumPy"):
         leat.Loader(pack, as_="numpy", device="cuda")
-    with pytest.raises(leat.ArgumentError, match="'cuda:00' is none of cpu, cuda, cuda:N"):
+    with pytest.raises(leat.ArgumentError, match="'cuda:00' is not cpu, cuda or cuda:N"):
         leat.Loader(pack, as_="dlpack", device="cuda:00")
-    with pytest.raises(leat.ArgumentError, match="'tpu' is none of cpu, cuda, cuda:N"):
+    with pytest.raises(leat.ArgumentError, match="'tpu' is not cpu, cuda or cuda:N"):
         leat.Loader(pack, as_="dlpack", device="tpu")
     with pytest.raises(leat.ArgumentError, match="there are 2"):
         leat.Loader(pack, as_="dlpack", device="cuda:9")

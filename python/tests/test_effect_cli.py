@@ -335,7 +335,7 @@ LOAD = {
                              c.refused("--epoch-size needs weights", "--epoch-size", 50)),
     "mix-batches": lambda c: c.differ("--mix-batches", "single", base=c.several()),
     "replacement": lambda c: c.differ("--replacement", base=c.several()),
-    "default": lambda c: c.refused("it has no effect", "--default", "label=3"),
+    "default": lambda c: c.refused("has no effect", "--default", "label=3"),
 }
 
 PACK = {

@@ -297,7 +297,7 @@ class Runs:
                 cut.setattr(embedding, "_assemble", lambda *args: 1 / 0)  # killed at the end
                 with pytest.raises(ZeroDivisionError):
                     made(output=out)
-            with pytest.raises(leat.ExistsError, match="an interrupted run is there"):
+            with pytest.raises(leat.ExistsError, match="has an interrupted run"):
                 made(output=out)
             assert made(output=out, resume=True)[1]["resumed"] == ROWS
 

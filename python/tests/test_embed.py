@@ -91,7 +91,7 @@ def test_rows_do_not_depend_on_ranks_kills_or_dtype(photos, tmp_path, monkeypatc
         leat.embed(photos, output=str(tmp_path / "killed.leat"), **plain)
         os._exit(0)
     assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGKILL
-    with pytest.raises(leat.ExistsError, match="an interrupted run is there"):
+    with pytest.raises(leat.ExistsError, match="has an interrupted run"):
         leat.embed(photos, output=str(tmp_path / "killed.leat"), **plain)
     with pytest.raises(leat.ArgumentError, match="another model, pack or settings"):
         leat.embed(photos, output=str(tmp_path / "killed.leat"), **{**plain, "dtype": "float16"}, resume=True)

@@ -74,7 +74,7 @@ def test_the_message_is_the_commands(damaged):
 
 
 @pytest.mark.parametrize("options, words", [
-    ({"order": "shuffled"}, "order: 'shuffled' is none of"),
+    ({"order": "shuffled"}, "order: 'shuffled' is not one of"),
     ({"cache": "disk"}, "cache"),
     ({"on_error": "ignore"}, "on_error"),
     ({"batch_size": 0}, "batch_size: 0"),

@@ -201,7 +201,7 @@ def test_two_iterators(sines):
         first = iter(loader)
         next(first)
         assert len(list(iter(loader))) == 75
-        with pytest.raises(leat.StateError, match="another one began"):
+        with pytest.raises(leat.StateError, match="another iteration began"):
             next(first)
 
 

@@ -209,7 +209,7 @@ def test_iou_crop_needs_boxes(pack):
         next(load(pack, pipeline, boxes=None, category=None, points=None, mask=None))
     with pytest.raises(leat.ArgumentError, match="RandomIoUCrop needs boxes"):
         leat.open(pack, image=pipeline)
-    with pytest.raises(leat.ArgumentError, match="size that RandomIoUCrop gives is not known before"):
+    with pytest.raises(leat.ArgumentError, match="output size of RandomIoUCrop is not known in advance"):
         next(load(pack, pipeline[:1], collate="list"))
     with pytest.raises(leat.ArgumentError, match="cannot follow FiveCrop"):
         next(load(pack, "FiveCrop(20)"))

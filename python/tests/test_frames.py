@@ -136,7 +136,7 @@ def test_first_frames(folder, tmp_path):
     stats = leat.pack(folder, tmp_path / "a.leat")
     count = len(list(folder.iterdir()))
     assert stats["samples"] == count and stats["animated"] == count - 1 and stats["frames"] == 0
-    with pytest.raises(leat.ArgumentError, match="frames: 'some' is none of first, all"):
+    with pytest.raises(leat.ArgumentError, match="frames: 'some' is not one of first, all"):
         leat.pack(folder, tmp_path / "b.leat", frames="some")
 
 

@@ -106,7 +106,7 @@ def test_equal_keys(tmp_path):
     assert len(set(ds.keys)) == 12 and ds["00000001-3"]["x"] == 21
     assert leat.merge(paths, out, duplicates="last", where="x < 13", force=True, sync=False)["samples"] == 4
     assert leat.open(out).column("x").tolist() == [3, 10, 11, 12]
-    with pytest.raises(leat.ArgumentError, match="none of error, first, last, rename"):
+    with pytest.raises(leat.ArgumentError, match="not one of error, first, last, rename"):
         leat.merge(paths, out, duplicates="newest")
 
 

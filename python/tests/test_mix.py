@@ -96,7 +96,7 @@ def test_refusals(pack, plain):
         load(pack, CROP + [ops.MixUp()], label="score")
     with pytest.raises(leat.ArgumentError, match="classes has no effect"):
         load(pack, CROP, classes=10)
-    with pytest.raises(leat.ArgumentError, match="none of soft, pairs"):
+    with pytest.raises(leat.ArgumentError, match="not one of soft, pairs"):
         load(pack, CROP + [ops.MixUp()], mix_labels="hard")
     with pytest.raises(leat.ArgumentError, match="must be among fields"):
         load(pack, CROP + [ops.MixUp()], fields=["score"])

@@ -70,7 +70,7 @@ def test_ops_are_values():
 
 @pytest.mark.parametrize("make, words", [
     (lambda: ops.RandomHorizontalFlip(p=2), "RandomHorizontalFlip.p: 2 is out of range"),
-    (lambda: ops.ToDtype("f64"), "ToDtype.dtype: 'f64' is none of"),
+    (lambda: ops.ToDtype("f64"), "ToDtype.dtype: 'f64' is not one of"),
     (lambda: ops.RandomResizedCrop("big"), "RandomResizedCrop.size: 'b' is not a number"),
     (lambda: ops.text([ops.RandomHorizontalFlip]), "did you mean RandomHorizontalFlip()?"),
 ])

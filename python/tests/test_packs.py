@@ -185,13 +185,13 @@ def test_bad_mixes_are_named(packs):
             (lambda: leat.Mix({a: -1, b: 1}), "weights: number 0"),
             (lambda: leat.Mix({a: math.nan, b: 1}), "weights: number 0"),
             (lambda: leat.Mix({a: math.inf, b: 1}), "weights: number 0"),
-            (lambda: leat.Mix([a, b], [1]), "1 of them for 2 packs"),
-            (lambda: leat.Mix([]), "there is none"),
+            (lambda: leat.Mix([a, b], [1]), "1 given for 2 packs"),
+            (lambda: leat.Mix([]), "the list is empty"),
             (lambda: leat.Mix(a), "list of paths"),
-            (lambda: leat.Mix([a, b], repeat={"x": 1}), "none of the packs"),
+            (lambda: leat.Mix([a, b], repeat={"x": 1}), "not one of the packs"),
             (lambda: leat.Mix([a, b], choose=[1.5, 1]), "choose"),
             (lambda: leat.Mix([a, b], batches="mixed"), "batches"),
-            (lambda: leat.Loader([]), "there is none"),
+            (lambda: leat.Loader([]), "the list is empty"),
             (lambda: leat.Loader(leat.Mix({a: 1, e: 1})), "no samples"),
             (lambda: leat.Loader([e, e]), "no samples"),
             (lambda: leat.Loader(leat.Mix({a: 1, b: 1}), weights=np.ones(77)), "weights"),
@@ -243,5 +243,5 @@ def test_locate_takes_numbers_of_samples_only(tmp_path):
             with pytest.raises(leat.ArgumentError, match="sample_id: "):
                 loader.locate(bad)
         for bad in (5, 10**9, -5, [0, -1], [4, 5]):
-            with pytest.raises(leat.SampleIndexError, match="is none of the 5 samples"):
+            with pytest.raises(leat.SampleIndexError, match="is not one of the 5 samples"):
                 loader.locate(bad)

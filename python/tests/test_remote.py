@@ -89,7 +89,7 @@ def test_disk_cache(served, tmp_path):
     assert any(name.endswith(".data") for name in os.listdir(tmp_path / "cache"))
     with pytest.raises(leat.ArgumentError, match="cache_bytes"):
         leat.Loader(url, 100, image=None, cache_bytes=5)
-    with pytest.raises(leat.Error, match="local pack"):
+    with pytest.raises(leat.Error, match="is for remote packs"):
         leat.Loader(local, 100, image=None, cache=cache)
 
 
@@ -311,7 +311,7 @@ def test_writer_resumes_only_the_same_pack(bucket):
     handler.refuse = 0
     for other in ({"fields": {"y": int}, "classes": {"y": ["a", "b"]}}, {"classes": {"x": ["a", "c"]}}, {"classes": None},
                   {"provenance": {"source": "two"}}, {"page_bytes": "2M"}, {"shard_bytes": "1M"}):
-        with pytest.raises(leat.StateError, match="s3://b/p.leat: its upload was begun with other fields, classes") as error:
+        with pytest.raises(leat.StateError, match="s3://b/p.leat: the unfinished upload has other fields, classes") as error:
             leat.Writer("s3://b/p.leat", **{**made, **other}, resume=True)
         assert "\n" not in str(error.value)
     assert not handler.objects
@@ -329,7 +329,7 @@ def test_writer_refuses_a_staged_pack_of_unknown_origin(bucket):
     handler.refuse = 0
     origin, = stage.glob("*/p.leat.origin")
     origin.unlink()
-    with pytest.raises(leat.StateError, match="does not say what it was made from; start again without resume"):
+    with pytest.raises(leat.StateError, match="does not record its source; start again without resume"):
         write("s3://b/p.leat", resume=True)
     write("s3://b/p.leat", replace=True)
     assert "/b/p.leat" in handler.objects and not any(stage.iterdir())

@@ -204,7 +204,7 @@ def test_rounds_continue(box):
     ("there is no column 'scoer'; did you mean 'score'", {"strategy": "weights", "column": "scoer"}, {"count": 3}),
     ("either count or share", "random", {"count": 3, "share": 0.5}),
     ("where: column", "random", {"where": "score >"}),
-    ("needs an end", "diversity", {}),
+    ("needs a limit", "diversity", {}),
     ("count: 0 is below 1", "random", {"count": 0}),
     ("share: 0 is not allowed", "random", {"share": 0}),
     ("no strategy uses these embeddings", "random", {"embeddings": "vectors.leat", "count": 3}),

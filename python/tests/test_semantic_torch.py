@@ -73,7 +73,7 @@ def test_wrong_arguments(tmp_path):
     out = tmp_path / "o.leat"
     for options, message in (({"device": "abacus"}, "device: 'abacus' cannot be used here"), ({"memory": "1G"}, "memory: has no effect with device"),
                              ({"threads": 2}, "threads: has no effect"), ({"threshold": 0.5, "keep_share": 0.5}, "either threshold or keep_share"),
-                             ({"field": "none"}, "'none' is not a field of vectors; there is vector"), ({"keep": "all"}, "none of first, outer"),
+                             ({"field": "none"}, "'none' is not a field of vectors; there is vector"), ({"keep": "all"}, "not one of first, outer"),
                              ({"threshold": 3}, "threshold")):
         with pytest.raises(leat.ArgumentError, match=message):
             leat.dedup_semantic(vectors, out, **{"device": "cpu", **options})

@@ -222,7 +222,7 @@ def test_tables_with_odd_columns():
     scored = {"words": ["old", "older"], "text": ["one two three", "four"]}
     kept, _ = leat.filter_table(scored, columns="+words")
     assert kept.column_names == ["words", "text"] and kept["words"].to_pylist() == [3, 1]
-    with pytest.raises(leat.ArgumentError, match="'words' is there twice"):
+    with pytest.raises(leat.ArgumentError, match="'words' appears twice"):
         leat.filter_table(scored, columns="words,+words")
     with pytest.raises(leat.ArgumentError, match=r"\+words would replace the text"):
         leat.filter_table(scored, text_field="words", columns="+words")

@@ -80,7 +80,7 @@ def test_a_damaged_checkpoint_is_one_line(tmp_path, damage):
     broken = {"short": whole[:-4], "header": whole[:8] + b"!" + whole[9:], "length": b"\xff" * 8 + whole[8:],
               "offsets": whole.replace(b"[0,16]", b"[0,99]")}[damage]
     open(path, "wb").write(broken)
-    with pytest.raises(leat.DataError, match="not a whole safetensors file"):
+    with pytest.raises(leat.DataError, match="not a complete safetensors file"):
         checkpoint.read_tensors(path)
 
 
@@ -100,7 +100,7 @@ def test_the_table_is_one_for_flags_files_and_arguments(tmp_path):
     ("batchsize: 7", "no option 'batchsize'; did you mean 'batch_size'"),
     ("batch_size: 0", "batch_size: 0 is out of range"),
     ("model: !!python/object/apply:os.system ['touch pwned']", "python/object"),
-    ("- a", "'name: value'"), ("epochs: 1.5", "not a whole number"), ("precision: 8", "is none of auto, 32")])
+    ("- a", "'name: value'"), ("epochs: 1.5", "not a whole number"), ("precision: 8", "is not one of auto, 32")])
 def test_a_bad_config_is_named(tmp_path, text, message):
     pytest.importorskip("yaml")
     config = tmp_path / "c.yaml"

@@ -218,7 +218,7 @@ def test_other_columns_are_refused(pack, plain, columns, tmp_path):
     code, words = refuses(plain, "--with", columns[0])
     assert code == 2 and "check.leat: its columns were not made from" in words
     code, words = refuses(pack, columns[0])
-    assert code == 2 and "come behind --with" in words
+    assert code == 2 and "come after --with" in words
     code, words = refuses(pack, "--with")
     assert code == 2 and "no pack of columns" in words
     assert refuses(columns[0])[0] == 2  # no images

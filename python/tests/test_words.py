@@ -44,5 +44,5 @@ def test_hints_for_misspelt_names(plain: str) -> None:
         leat.ops.RandomResizedCrop()
     with pytest.raises(AttributeError, match="did you mean CenterCrop"):
         leat.ops.CentreCrop
-    with pytest.raises(leat.ArgumentError, match="'sequental' is none of .*did you mean 'sequential'"):
+    with pytest.raises(leat.ArgumentError, match="'sequental' is not one of .*did you mean 'sequential'"):
         leat.Loader(plain, order="sequental")

@@ -181,7 +181,7 @@ class Uploads(unittest.TestCase):
             servers.signed("DELETE", World.weed.port, f"/{BUCKET}/big.leat")
         self.assertNotEqual(child.returncode, 0, "it was too quick to be killed")
         for wrong in ([LEAT, "pack", path("root"), *command[3:]], [*command, "--max-side", "32"]):
-            self.assertIn("begun with other settings or another source", leat(*wrong[1:], env=env, code=4))
+            self.assertIn("has other settings or another source", leat(*wrong[1:], env=env, code=4))
         stamp = os.stat(os.path.join(big, "3.png"))
         os.utime(os.path.join(big, "3.png"))
         self.assertIn("the source has changed", leat(*command[1:], env=env, code=4))

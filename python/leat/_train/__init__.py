@@ -27,7 +27,7 @@ def _need_torch(what: str = "leat.train, leat.embed and leat.tag need PyTorch") 
 
 
 def _remove_made(folder: str, made: list[str], names: set[str], before: set[str]) -> None:
-    """Removes what a refused run made, unless there is more than the files `names` and empty ones."""
+    """Removes what a refused run made, if the folder has only the files `names` and empty ones."""
     with suppress(OSError):
         new = {name: os.path.join(folder, name) for name in set(os.listdir(folder)) - before}
         if before <= {".lock"} and all(name in names or os.path.getsize(path) == 0 for name, path in new.items()):
@@ -63,7 +63,7 @@ def run_folder(path: str, notes: tuple[str, ...] = ()) -> Iterator[list[str]]:
 
 
 def _check_run(folder: str, there: list[str]) -> None:
-    """Refuses a folder with files of others: a run replaces its own files only."""
+    """Refuses a folder with other files: a run replaces only its own."""
     from . import checkpoint
 
     if not set(there) - {"config.json.new"} or checkpoint.newest(os.path.join(folder, "checkpoints")) is not None:
@@ -94,7 +94,7 @@ def _hold(folder: str, ranks: Any = None) -> Any:
 
 
 def _read_config(folder: str) -> dict[str, Any] | None:
-    """The options of the run in a folder."""
+    """Reads the options of the run in a folder."""
     try:
         with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
             found = json.load(file)
@@ -104,7 +104,7 @@ def _read_config(folder: str) -> dict[str, Any] | None:
 
 
 def _stored(given: dict[str, Any]) -> dict[str, Any] | None:
-    """The options of the run that is resumed."""
+    """Returns the options of the run that is resumed."""
     output = given.get("output")
     return None if not given.get("resume") or output is None else _read_config(_check.path("output", output))
 
@@ -133,7 +133,7 @@ def train(pack: str | os.PathLike, **given: Any) -> dict[str, Any]:
 
 
 def _train(pack: str, o: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """One rank of the run, or the processes of all ranks."""
+    """Runs one rank, or starts the processes of all ranks."""
     from . import distributed, loop
 
     kind = distributed.accelerator(o.accelerator)
@@ -165,7 +165,7 @@ def _plan(pack: str, o: Any, trainer: Any) -> dict[str, Any] | None:
 
 
 def _launched(count: int, pack: str, o: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """The result of ranks that were started for it."""
+    """Starts the ranks and returns their result."""
     from . import distributed
 
     words = {**{k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in given.items()}, "args": [pack],

@@ -29,7 +29,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _flagged(error: Exception, command: str) -> str:
-    """The message with options as the command line spells them: ``model: …`` becomes ``--model: …``, and so do
+    """Returns the message with options spelled as on the command line: ``model: …`` becomes ``--model: …``, and so do
     names in backquotes."""
     message = getattr(error, "marked", "") or str(error)
     name, colon, rest = message.partition(": ")
@@ -72,7 +72,7 @@ def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
 
 
 def printed(command: str, show: Callable[[], None]) -> int:
-    """The exit code of printing the result, as of the commands in C: 141 when the reader of stdout is gone."""
+    """Prints the result and returns the exit code, as the commands in C do: 141 when the reader of stdout is gone."""
     try:
         if sys.stdout is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
@@ -115,7 +115,7 @@ def _run(command: str, args: list[str], values: dict[str, Any]) -> dict[str, Any
 
 
 def main(command: str, text: str) -> int:
-    """Runs a command on values that C parsed; its exit code."""
+    """Runs a command on values that C parsed; returns its exit code."""
     if command not in ("embed", "curate"):
         import torch  # noqa: F401  # the caller says what to install when it is missing
     values = json.loads(text)

@@ -41,7 +41,7 @@ _FOLDER = re.compile(r"step-(\d{8,})(-end)?$")
 
 
 def write_tensors(path: str, tensors: Mapping[str, Tensor]) -> None:
-    """Writes host tensors as safetensors, and waits for the disk."""
+    """Writes host tensors as safetensors and syncs the file."""
     header: dict[str, Any] = {}
     at = 0
     flat = {name: t.detach().contiguous() for name, t in sorted(tensors.items())}
@@ -61,7 +61,7 @@ def write_tensors(path: str, tensors: Mapping[str, Tensor]) -> None:
 
 
 def _bad(path: str, what: str) -> DataError:
-    return DataError(f"{path}: {what}: not a whole safetensors file")
+    return DataError(f"{path}: {what}: not a complete safetensors file")
 
 
 def _rows(path: str, text: bytes, room: int) -> dict[str, tuple[torch.dtype, list[int], int, int]]:
@@ -82,7 +82,7 @@ def _rows(path: str, text: bytes, room: int) -> dict[str, tuple[torch.dtype, lis
 
 
 def read_tensors(path: str) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, checked against its size."""
+    """Reads the tensors of a safetensors file, checked against its size."""
     try:
         size = os.path.getsize(path)
         with open(path, "rb") as file:
@@ -116,7 +116,7 @@ def write(folder: str, name: str, model: Mapping[str, Tensor], train: Mapping[st
           state: Mapping[str, Any]) -> str:
     """Writes one checkpoint and returns its path. It appears under its name when it is complete.
 
-    One that is there already is left as it is: the same place of the same run has the same state.
+    A checkpoint that exists already is left unchanged: the same position of the same run has the same state.
     """
     final = os.path.join(folder, name)
     if os.path.isdir(final):
@@ -151,7 +151,7 @@ def link(folder: str, name: str, target: str) -> None:
 
 
 def newest(folder: str) -> str | None:
-    """The newest whole checkpoint of a folder, None without one."""
+    """Returns the newest complete checkpoint of a folder, or None."""
     found = sorted((int(match[1]), match[0]) for match in map(_FOLDER.match, _names(folder)) if match)
     for _, name in reversed(found):  # "step-8-end" comes after "step-8"
         if os.path.isfile(os.path.join(folder, name, "state.json")):
@@ -167,7 +167,7 @@ def _names(folder: str) -> list[str]:
 
 
 def find(path: str) -> str:
-    """The checkpoint that a user means: its folder, its model file, or the output folder of a run."""
+    """Finds the checkpoint that a user names by its folder, its model file, or the output folder of a run."""
     if os.path.isfile(path) and path.endswith(".safetensors"):
         path = os.path.dirname(path) or "."
     for candidate in (path, os.path.join(path, "checkpoints", "best"), os.path.join(path, "checkpoints", "last")):
@@ -180,7 +180,7 @@ def find(path: str) -> str:
 
 
 def read_state(path: str) -> dict[str, Any]:
-    """state.json of a checkpoint."""
+    """Reads state.json of a checkpoint."""
     name = os.path.join(path, "state.json")
     try:
         with open(name, encoding="utf-8") as file:
@@ -215,7 +215,7 @@ def load_weights(net: torch.nn.Module, tensors: Mapping[str, Tensor], what: str)
 class Keeper:
     """Writes checkpoints on a separate thread and removes those that the rule does not keep.
 
-    Kept are the last, the best, and those of each N-th epoch. A failed write is reported by ``failure``
+    It keeps the last, the best, and those of each N-th epoch. A failed write is reported by ``failure``
     and leaves the earlier ones as they are.
     """
 
@@ -274,7 +274,7 @@ class Keeper:
                 shutil.rmtree(os.path.join(self.folder, name), ignore_errors=True)
 
     def wait(self) -> None:
-        """Until the checkpoint that is being written is there."""
+        """Waits until the checkpoint that is being written is complete."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None

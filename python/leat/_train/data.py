@@ -17,7 +17,7 @@ _DTYPES = {"16-mixed": "float16", "bf16-mixed": "bfloat16", "bf16-true": "bfloat
 
 
 class Facts:
-    """What training has to know of a pack: classes, image size, fingerprint."""
+    """What training needs to know of a pack: classes, image size, fingerprint."""
 
     def __init__(self, path: str, label: str) -> None:
         with Dataset(path) as pack:
@@ -38,7 +38,7 @@ class Facts:
             self.side = max(first.width, first.height) if first is not None else 0  # type: ignore[attr-defined]
 
     def classes(self, wanted: int, label: str) -> int:
-        """How many classes there are; an error where the labels do not fit."""
+        """Returns the number of classes; raises where the labels do not fit."""
         if not self.labelled:
             raise ArgumentError(f"{self.path}: has no int field '{label}' with labels; use `method` simclr or "
                                 "dino, or name the field with `label`")
@@ -52,7 +52,7 @@ class Facts:
 
 
 def side_of(o: SimpleNamespace, facts: Facts) -> int:
-    """Side of the training images."""
+    """Returns the side of the training images."""
     side = o.image_size or (facts.side if 0 < facts.side <= SMALL else 224)
     if o.size_start >= side:
         raise ArgumentError(f"size_start: {o.size_start} is not smaller than the images of {side} pixels at the end")
@@ -60,7 +60,7 @@ def side_of(o: SimpleNamespace, facts: Facts) -> int:
 
 
 def side_at(o: SimpleNamespace, side: int, epoch: int) -> int:
-    """Side in one epoch: grows in steps of 32, or 8 of small images, over the first 80 % of the run."""
+    """Returns the side in one epoch: it grows in steps of 32, or 8 for small images, over the first 80 % of the run."""
     if not o.size_start:
         return side
     share = min(epoch / max(0.8 * o.epochs, 1), 1.0)

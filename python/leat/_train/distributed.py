@@ -39,13 +39,13 @@ class Ranks:
         return self.rank == 0
 
     def sum(self, values: Tensor) -> Tensor:
-        """The sum over all ranks, in place."""
+        """Sums over all ranks, in place."""
         if self.world > 1:
             dist.all_reduce(values)
         return values
 
     def any(self, flag: bool) -> bool:
-        """Whether the flag is set on any rank."""
+        """Returns whether the flag is set on any rank."""
         if self.world == 1:
             return flag
         return bool(self.sum(torch.tensor([int(flag)], device=self.device)).item())
@@ -74,7 +74,7 @@ class Ranks:
             at += t.numel()
 
     def gather(self, value: Any) -> list[Any]:
-        """The JSON-able values of all ranks, in order."""
+        """Returns the JSON-able values of all ranks, in order."""
         if self.world == 1:
             return [value]
         found: list[Any] = [None] * self.world
@@ -91,7 +91,7 @@ class Ranks:
 
 
 def accelerator(wanted: str) -> str:
-    """"cuda" or "cpu"."""
+    """Returns "cuda" or "cpu"."""
     if wanted == "cuda" and not torch.cuda.is_available():
         raise ArgumentError("accelerator: PyTorch sees no CUDA device; use `accelerator` cpu, or install a "
                             "PyTorch with CUDA")
@@ -99,7 +99,7 @@ def accelerator(wanted: str) -> str:
 
 
 def to_launch(devices: int, nodes: int, kind: str) -> int:
-    """How many ranks this process should start; 0 when it is a rank itself."""
+    """Returns how many ranks this process should start; 0 when it is a rank itself."""
     _, world, source = _rank.detect(None, None)
     if source != "single process":
         local = int(os.environ.get("LOCAL_WORLD_SIZE", os.environ.get("SLURM_NTASKS_PER_NODE", "0")) or 0)
@@ -135,7 +135,7 @@ except ChildFailedError as error:
 
 
 def launch(count: int, words: Sequence[str]) -> int:
-    """Starts ``count`` ranks of this command through torchrun; their exit code."""
+    """Starts ``count`` ranks of this command through torchrun; returns their exit code."""
     command = [sys.executable, "-P", "-c", _TORCHRUN, "--standalone", "--nproc-per-node",
                str(count), "--no-python", sys.executable, "-P", *words]
     child = subprocess.Popen(command, start_new_session=True)
@@ -155,13 +155,13 @@ def launch(count: int, words: Sequence[str]) -> int:
 
 
 def first_host(nodes: str) -> str:
-    """The first machine of SLURM's list: ``gpu01`` of ``gpu[01-04,07],big1``."""
+    """Returns the first machine of SLURM's list: ``gpu01`` of ``gpu[01-04,07],big1``."""
     first = re.split(r",(?![^\[]*\])", nodes)[0]
     return re.sub(r"\[([^\],-]+)[^\]]*\]", r"\1", first)
 
 
 def _slurm_environment(environ: Any = os.environ) -> None:
-    """What ``init_process_group`` wants, from SLURM's variables, where the launcher left it out.
+    """Sets what ``init_process_group`` needs from SLURM's variables, where the launcher left it out.
 
     Rank 0 runs on the first machine of the step. The machine that srun was started on may be another.
     """
@@ -174,7 +174,7 @@ def _slurm_environment(environ: Any = os.environ) -> None:
 
 
 def join(kind: str) -> Ranks:
-    """Becomes the rank that the launcher says; the device is that of LOCAL_RANK."""
+    """Joins as the rank that the launcher assigned; the device is that of LOCAL_RANK."""
     rank, world, source = _rank.detect(None, None)
     local = _rank.local()
     device = torch.device("cpu")

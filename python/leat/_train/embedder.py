@@ -36,7 +36,7 @@ class Embedder:
 
 
 def _one(found: Any, path: str) -> Tensor:
-    """The first tensor that a foreign model returns, as rows."""
+    """Returns the first tensor of a foreign model's output, as rows."""
     while isinstance(found, (tuple, list)) and found:
         found = found[0]
     if isinstance(found, dict) and found:
@@ -47,7 +47,7 @@ def _one(found: Any, path: str) -> Tensor:
 
 
 def _digest(path: str) -> str:
-    """A hash of a file: files of one name and other content are other models."""
+    """Returns a hash of a file: the same name with other content is another model."""
     made = hashlib.sha256()
     with open(path, "rb") as file:
         while data := file.read(1 << 20):
@@ -88,7 +88,7 @@ def _foreign(module: Any, path: str, notes: dict[str, Any]) -> Embedder:
 
 
 def _failed(error: Exception, what: str) -> Exception:
-    """The error of a foreign model as one line."""
+    """Returns the error of a foreign model as one line."""
     if isinstance(error, torch.OutOfMemoryError):
         return error
     why = [line for line in str(error).splitlines() if line.strip()]
@@ -96,7 +96,7 @@ def _failed(error: Exception, what: str) -> Exception:
 
 
 def _takes_list(module: Any) -> bool:
-    """Whether a TorchScript model takes a list of images, each in its own size."""
+    """Returns whether a TorchScript model takes a list of images, each in its own size."""
     arguments = module.forward.schema.arguments
     return len(arguments) > 1 and str(arguments[1].type) == "List[Tensor]"
 
@@ -171,7 +171,7 @@ _FILES = {".pt": _from_torchscript, ".ts": _from_torchscript, ".pt2": _from_expo
 
 
 def load(name: str, side: int, device: torch.device) -> Embedder:
-    """The model that a user means. ``side`` 0 takes the model's own image size."""
+    """Loads the model that a user names. ``side`` 0 takes the model's own image size."""
     if os.path.exists(name):
         extension = os.path.splitext(name)[1]
         made = _FILES[extension](name, device) if extension in _FILES else from_checkpoint(name, device)

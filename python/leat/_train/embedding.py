@@ -38,7 +38,7 @@ Compute = Callable[[Any], Any]
 
 
 class Columns(Protocol):
-    """What is written of each row."""
+    """The values that are written for each row."""
 
     kind: str  # runs of different kinds do not share parts
 
@@ -118,7 +118,7 @@ def load_model(o: SimpleNamespace) -> tuple[Any, Any]:
 
 
 def model_work(o: SimpleNamespace, made: Any, device: Any, forward: Compute, columns: Columns) -> Work:
-    """The work of a model that takes batches of images of one size."""
+    """Returns the work for a model that takes batches of images of one size."""
     import torch
 
     from . import models
@@ -150,7 +150,7 @@ def _prepare(o: SimpleNamespace) -> Work:
 
 
 def _wanted(path: str | None, rows: int) -> np.ndarray:
-    """Which images are computed: all, or those that leat check found to be ok."""
+    """Returns which images are computed: all, or those that leat check found to be ok."""
     if path is None:
         return np.ones(rows, bool)
     with Dataset(path) as columns:
@@ -163,7 +163,7 @@ def _wanted(path: str | None, rows: int) -> np.ndarray:
 
 
 def _identity(o: SimpleNamespace, work: Work, pack: Dataset, wanted: np.ndarray) -> dict[str, Any]:
-    """What the parts of an interrupted run must share."""
+    """Returns what all parts of a run must have in common."""
     left = {} if wanted.all() else {"left_out": hashlib.sha256(wanted.tobytes()).hexdigest()[:16]}
     return {**left, "pack": pack.fingerprint, "model": work.identity, "batch_size": o.batch_size, "dtype": o.dtype,
             "precision": o.precision, "columns": work.columns.kind, "ops": ops.text(work.pipeline)}
@@ -182,7 +182,7 @@ class _Parts:
             _check_parts(self.folder, note)
             if not o.resume:
                 if not o.force:
-                    raise ExistsError(f"{self.folder}: an interrupted run is there (use `resume` to continue it, "
+                    raise ExistsError(f"{self.folder}: has an interrupted run (use `resume` to continue it, "
                                       "`force` to start again)")
                 shutil.rmtree(self.folder)
             elif _read_note(note) not in (None, identity):
@@ -235,7 +235,7 @@ class _Parts:
 
 
 def _check_parts(folder: str, note: str) -> None:
-    """Refuses a folder of something else: it would be removed. One that was killed at its start has no note yet."""
+    """Refuses a folder that is not from an earlier run: it would be removed. A run killed at its start has no note yet."""
     try:
         begun = set(os.listdir(folder)) <= {"run.json.new"}
     except OSError as error:
@@ -262,7 +262,7 @@ def _replace(path: str, data: bytes) -> None:
 
 
 def _results(batches: Loader, work: Work) -> Iterator[np.ndarray]:
-    """Results of all batches, in order. A device has the next batch to work on while a result is fetched."""
+    """Yields the results of all batches, in order. The device works on the next batch while a result is fetched."""
     running: Any = None
     for batch in batches:
         queued = work.compute(batch["image"])
@@ -276,7 +276,7 @@ def _results(batches: Loader, work: Work) -> Iterator[np.ndarray]:
 
 def _compute(pack: str, o: SimpleNamespace, work: Work, parts: _Parts, mine: list[int],
              progress: Progress | None) -> tuple[int, dict[str, str]]:
-    """Computes parts of this rank; how many images, and what the doctor says."""
+    """Computes the parts of this rank; returns the number of images and the doctor's diagnosis."""
     if not mine:
         return 0, {"verdict": "", "limit": ""}
     with Dataset(pack) as opened:
@@ -314,7 +314,7 @@ def _compute(pack: str, o: SimpleNamespace, work: Work, parts: _Parts, mine: lis
 
 
 def _assemble(pack: str, o: SimpleNamespace, parts: _Parts, work: Work) -> int:
-    """Writes the pack of all rows; the length of a row."""
+    """Writes the pack of all rows; returns the length of a row."""
     dim = np.load(parts.path(0), mmap_mode="r").shape[1]
     columns = work.columns
     if o.npy:
@@ -342,7 +342,7 @@ def _npy_path(output: str) -> str:
 
 
 def _remove_npy(path: str) -> None:
-    """The vectors of the pack that was replaced: they would be taken for those of the new one."""
+    """Removes the vectors of a replaced pack: they would be taken for those of the new one."""
     try:
         with open(path, "rb") as file:
             stale = file.read(6) == b"\x93NUMPY"
@@ -353,7 +353,7 @@ def _remove_npy(path: str) -> None:
 
 
 def _check_free(path: str, o: SimpleNamespace, magic: bytes, kind: str) -> None:
-    """Before hours of work: nothing is at the path, or, with --force, a file of the same kind."""
+    """Checks, before hours of work, that the path is free or, with --force, has a file of the same kind."""
     if not os.path.exists(path):
         return
     if not os.path.isfile(path):
@@ -389,7 +389,7 @@ def _write_npy(path: str, parts: _Parts, dim: int) -> None:
 
 
 def _wait_for(parts: _Parts) -> None:
-    """Ranks need no network: each waits until the others' parts are there."""
+    """Waits until the parts of the other ranks exist, so that ranks need no network."""
     while parts.missing():
         time.sleep(0.05)
 

@@ -3,7 +3,7 @@
 
 An update takes ``accumulate`` batches of the loader, each in ``split`` parts. The number of the update
 decides the learning rate; the state of a run is its weights, the optimizer, the average, the random
-states and the loader's place. So a run that is resumed makes the same updates as one that never ended.
+states and the loader's place. So a run that is resumed makes the same updates as one that was never interrupted.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Trainer:
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
     def _set_preset(self) -> None:
-        """conservative and aggressive change the batch, as the plan's presets do."""
+        """Changes the batch for the presets conservative and aggressive, as the plan does."""
         o = self.o
         if o.preset == "conservative":
             o.batch_size = max(o.batch_size * 3 // 4, 1)
@@ -119,7 +119,7 @@ class Trainer:
         return word == "on" or word == "auto" and useful and self.device.type == "cuda"
 
     def compiles(self) -> bool:
-        """Compiling takes about a minute: it pays for runs that are much longer."""
+        """Returns whether to compile. That takes about a minute, so it pays only for much longer runs."""
         o = self.o
         pixels = self.facts.samples * o.epochs * (self.side / 224) ** 2
         useful = o.max_steps == 0 and pixels >= 2e6 and not o.deterministic
@@ -154,7 +154,7 @@ class Trainer:
                 torch.cuda.set_rng_state(state, self.device)
 
     def save(self, keeper: checkpoint.Keeper, *, best: bool = False, kept: bool = False, wait: bool = False) -> None:
-        """Hands a copy of the state to the writer. All ranks call it: each has a random state."""
+        """Hands a copy of the state to the writer. All ranks call it, because each has a random state."""
         self.saved_at = time.monotonic()
         random = self.ranks.gather(self._random_state())
         if not self.ranks.first:
@@ -251,7 +251,7 @@ class Trainer:
                    (last - first) / count)
 
     def _backward(self, batches: list[Any]) -> Tensor:
-        """Gradients of the mean loss over the batches; the loss."""
+        """Computes the gradients of the mean loss over the batches; returns the loss."""
         total = torch.zeros((), device=self.device)
         for batch in batches:
             for views, label, share in self._parts(batch):
@@ -262,7 +262,7 @@ class Trainer:
         return total
 
     def _gradients(self, batches: list[Any]) -> Tensor:
-        """The same, with the batch in smaller parts when GPU memory runs out."""
+        """Computes the gradients; splits the batch into smaller parts when GPU memory runs out."""
         while True:
             self.optimizer.zero_grad(set_to_none=True)
             short: BaseException | None = None
@@ -281,7 +281,7 @@ class Trainer:
             self._make_room(short, asked)
 
     def _too_small(self, error: Exception) -> Exception:
-        """An error that says what to change, where a model cannot take so few pixels or samples."""
+        """Returns an error that says what to change when a model cannot take so few pixels or samples."""
         text = str(error)
         if "Expected more than 1 value per channel" in text:
             return ArgumentError(f"batch_size: the norms of {self.o.model} need more than one value per channel: "
@@ -354,7 +354,7 @@ class Trainer:
         return self.loader
 
     def prepare(self) -> None:
-        """Everything that needs the loader: schedule, learning rate, compiling."""
+        """Sets up everything that needs the loader: schedule, learning rate, compiling."""
         o = self.o
         loader = self._make_loader(self.epoch)
         self.per_epoch = -(-len(loader) // o.accumulate)
@@ -384,7 +384,7 @@ class Trainer:
         self.say(f"{self.optimizer_name}: learning rate {self.peak:g} ({scaled}: {asked}), {o.schedule}, warm-up {self.schedule.warmup} of {self.total} updates")
 
     def _batches(self) -> Iterator[list[Any]]:
-        """Groups of ``accumulate`` batches; the last of an epoch may be smaller."""
+        """Yields groups of ``accumulate`` batches; the last of an epoch may be smaller."""
         assert self.loader is not None
         group: list[Any] = []
         left = len(self.loader) - self.in_epoch * self.o.accumulate
@@ -406,7 +406,7 @@ class Trainer:
             yield group
 
     def _begin_ahead(self) -> None:
-        """The last batch of an epoch has come: the loader begins the next one during its update.
+        """Starts the next epoch of the loader during the update of the last batch.
 
         Without, the first batch of each epoch is waited for (40 ms for 256 photos on 16 CPUs).
         """
@@ -424,7 +424,7 @@ class Trainer:
         return self.ranks.any(self.stop != 0)
 
     def train_epoch(self, keeper: checkpoint.Keeper) -> bool:
-        """One epoch, or the rest of one; False when the run was asked to stop."""
+        """Trains one epoch, or the rest of one; returns False when the run was asked to stop."""
         o = self.o
         loader = self._make_loader(self.epoch)
         if self.in_epoch >= self.per_epoch:  # stopped after the last update, before the evaluation
@@ -455,7 +455,7 @@ class Trainer:
         return True
 
     def _epoch_over(self) -> bool:
-        """After the last update of an epoch, where a checkpoint is written anyway."""
+        """Ends an epoch after its last update, where a checkpoint is written anyway."""
         return self.in_epoch >= self.per_epoch or self.update >= self.total
 
     def _end_epoch(self) -> None:
@@ -473,7 +473,7 @@ class Trainer:
         return self.update >= self.total or self.epoch >= self.o.epochs or bool(every and self.epoch % every == 0)
 
     def evaluate(self) -> dict[str, Any]:
-        """Accuracy on --val with the average of the weights where there is one."""
+        """Measures accuracy on --val, with the average of the weights where there is one."""
         if self.val is None:
             return {}
         o, net = self.o, self.task.net
@@ -514,7 +514,7 @@ class Trainer:
         return found
 
     def run(self, resumed: bool) -> dict[str, Any]:
-        """Trains to the end, or until a signal; what came out."""
+        """Trains to the end, or until a signal; returns the result."""
         o = self.o
         keeper = checkpoint.Keeper(self.folder, self._best_name()) if self.ranks.first else _no_keeper()
         self.prepare()
@@ -529,7 +529,7 @@ class Trainer:
         return self._finish(keeper, finished)
 
     def run_with(self, predicted: dict[str, Any] | None) -> dict[str, Any]:
-        """Trains, and notes options and result beside the checkpoints."""
+        """Trains, and records options and result beside the checkpoints."""
         o = self.o
         resumed = self._begin()  # a run that is refused changes nothing
         self.ranks.barrier()
@@ -576,7 +576,7 @@ class Trainer:
         return os.readlink(link) if os.path.islink(link) else None
 
     def _begin(self) -> bool:
-        """Resumes, begins with other weights, or begins; whether it resumed."""
+        """Resumes, starts from other weights, or starts from scratch; returns whether it resumed."""
         o = self.o
         if o.resume and o.force:
             raise ArgumentError("resume: continues a run, and `force` starts again: use one of them")
@@ -612,7 +612,7 @@ class Trainer:
             raise keeper.failure
 
     def _close_loader(self) -> None:
-        """Ends the loader. Its record of the run is for looking: a full disk must not end the training."""
+        """Closes the loader. A failure to write its run file, such as a full disk, must not end the training."""
         try:
             self.loader.close()  # type: ignore[union-attr]
         except StorageError as error:

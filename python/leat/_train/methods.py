@@ -165,7 +165,7 @@ _ONLY = {"mixup": ("supervised",), "cutmix": ("supervised",), "mix_share": ("sup
 
 
 def check(o: SimpleNamespace) -> None:
-    """An option without effect is an error."""
+    """Refuses options that have no effect."""
     for name in sorted(o.given):
         if o.method not in _ONLY.get(name, (o.method,)):
             raise ArgumentError(f"{name}: has no effect with `method` {o.method}; it is for {' and '.join(_ONLY[name])}")
@@ -176,7 +176,7 @@ def check(o: SimpleNamespace) -> None:
 
 
 def make(o: SimpleNamespace, side: int, classes: int, device: torch.device) -> Task:
-    """The task of a run."""
+    """Returns the task of a run."""
     head = classes if o.method == "supervised" else 0
     net = models.build(o.model, side, head, checkpointing=o.checkpointing)
     if o.method == "supervised":

@@ -24,7 +24,7 @@ SMALL = 96  #: images up to this side get the small stem
 
 @contextlib.contextmanager
 def _without_statistics(block: nn.Module) -> Iterator[None]:
-    """Norms update copies of their running statistics: a second pass over a batch must not count."""
+    """Makes norms update copies of their running statistics: a second pass over a batch must not count."""
     norms = [m for m in block.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm) and m.track_running_stats]
     kept = [dict(norm.named_buffers(recurse=False)) for norm in norms]
     for norm, buffers in zip(norms, kept):
@@ -49,7 +49,7 @@ class Net(nn.Module):
         self.head: nn.Module = nn.Identity()
 
     def run(self, block: nn.Module, x: Tensor) -> Tensor:
-        """A block, whose activations are computed again where that is asked for."""
+        """Runs a block; recomputes its activations in the backward pass where that is asked for."""
         if not (self.checkpointing and self.training and torch.is_grad_enabled()):
             return block(x)
         if torch.compiler.is_compiling():  # the compiler recomputes without side effects
@@ -165,7 +165,7 @@ class ResNet11(Net):
 
 
 class _Scaled(nn.Linear):
-    """A linear layer without bias whose output is an eighth: softer targets at the start."""
+    """A linear layer without bias whose output is divided by 8: softer targets at the start."""
 
     def __init__(self, inside: int, outside: int) -> None:
         super().__init__(inside, outside, bias=False)
@@ -354,7 +354,7 @@ def _replace(parent: nn.Module, old: nn.Module) -> None:
 
 
 def backbone(name: str, side: int, *, pretrained: bool = False) -> Net:
-    """A model without a head. ``side`` is that of its images: small ones get the small stem."""
+    """Returns a model without a head. ``side`` is that of its images: small ones get the small stem."""
     if name in _BUILT_IN and not pretrained:
         return _BUILT_IN[name](side <= SMALL)
     source, _, rest = name.partition("/")
@@ -394,7 +394,7 @@ def check_name(name: str) -> None:
 
 
 def build(name: str, side: int, classes: int, *, checkpointing: bool = False) -> Net:
-    """A model with a linear head for ``classes``; without a head when that is 0."""
+    """Returns a model with a linear head for ``classes``; without a head when that is 0."""
     net = backbone(name, side)
     if checkpointing and isinstance(net, Foreign):
         raise ArgumentError(f"checkpointing: works with built-in models only, and {name} comes from torchvision or timm")
@@ -408,5 +408,5 @@ def build(name: str, side: int, classes: int, *, checkpointing: bool = False) ->
 
 
 def convolutional(net: nn.Module) -> bool:
-    """Whether channels_last helps: the model has convolutions that are not only a patch embedding."""
+    """Returns whether channels_last helps: the model has convolutions besides a patch embedding."""
     return sum(isinstance(m, nn.Conv2d) for m in net.modules()) > 1

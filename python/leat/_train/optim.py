@@ -109,7 +109,7 @@ def groups(modules: Iterable[nn.Module], weight_decay: float) -> list[dict[str, 
 
 
 def name_of(o: SimpleNamespace, model_name: str) -> str:
-    """The optimizer that is used: --optimizer, or what suits the model."""
+    """Returns the name of the optimizer: --optimizer, or the one that suits the model."""
     if o.optimizer != "auto":
         return o.optimizer
     return "sgd" if "resnet" in model_name else "adamw"
@@ -117,7 +117,7 @@ def name_of(o: SimpleNamespace, model_name: str) -> str:
 
 def make(o: SimpleNamespace, name: str, modules: Iterable[nn.Module],
          on_gpu: bool) -> tuple[Any, float]:
-    """The optimizer and its learning rate for 256 samples."""
+    """Returns the optimizer and its learning rate for 256 samples."""
     lr, decay = _DEFAULTS[name]
     lr = o.lr or lr
     parts = groups(modules, o.weight_decay if o.weight_decay >= 0 else decay)

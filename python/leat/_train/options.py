@@ -34,7 +34,7 @@ class Option(NamedTuple):
     help: str
 
     def check(self, value: Any) -> Any:
-        """The value as the loop takes it; an ArgumentError names the option."""
+        """Returns the value as the loop takes it; raises an ArgumentError that names the option."""
         if value is None:
             return self.default
         if self.kind == "flag":
@@ -44,7 +44,7 @@ class Option(NamedTuple):
         if self.kind == "choice":
             word = ("on" if value else "off") if isinstance(value, bool) else str(value)
             if word not in self.choices:
-                raise ArgumentError(f"{self.name}: {value!r} is none of {', '.join(self.choices)}")
+                raise ArgumentError(f"{self.name}: {value!r} is not one of {', '.join(self.choices)}")
             return word
         if self.kind in ("int", "float", "bytes"):
             return self._number(value)
@@ -82,13 +82,13 @@ def _option(row: tuple) -> Option:
 
 
 def table(command: str) -> dict[str, Option]:
-    """The options of a command by name."""
+    """Returns the options of a command by name."""
     made = (_option(row) for row in _leat.options(command))
     return {option.name: option for option in made if option.name not in _FRAME}
 
 
 def signature(command: str, *positional: str) -> inspect.Signature:
-    """What ``help()`` shows of the function of a command."""
+    """Returns the signature that ``help()`` shows for the function of a command."""
     first = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in positional]
     rest = [inspect.Parameter(o.name, inspect.Parameter.KEYWORD_ONLY, default=o.default)
             for o in table(command).values()]
@@ -96,7 +96,7 @@ def signature(command: str, *positional: str) -> inspect.Signature:
 
 
 def document(command: str) -> str:
-    """The table as the lines of a docstring."""
+    """Returns the table as the lines of a docstring."""
     lines = []
     for o in table(command).values():
         words = f" ({', '.join(o.choices)})" if o.choices else ""
@@ -105,7 +105,7 @@ def document(command: str) -> str:
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """The options in a YAML (or JSON) file. Nothing in it is run."""
+    """Reads the options in a YAML (or JSON) file. Nothing in it is run."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
@@ -135,11 +135,11 @@ def read_config(path: str) -> dict[str, Any]:
 
 
 def _once(path: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A dict of pairs. A second value of a key would replace the first one silently."""
+    """Makes a dict of pairs. Refuses a second value of a key, which would silently replace the first."""
     made: dict[str, Any] = {}
     for key, value in pairs:
         if key in made:
-            raise ArgumentError(f"{path}: '{key}' is there twice")
+            raise ArgumentError(f"{path}: '{key}' appears twice")
         made[key] = value
     return made
 
@@ -152,7 +152,7 @@ def _yaml(path: str, text: str) -> Any:
             seen = set()
             for key, _ in node.value:
                 if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                    raise ArgumentError(f"{path}:{key.start_mark.line + 1}: '{key.value}' is there twice")
+                    raise ArgumentError(f"{path}:{key.start_mark.line + 1}: '{key.value}' appears twice")
                 seen.add(key.value if isinstance(key, yaml.ScalarNode) else None)
             return super().construct_mapping(node, deep)
 
@@ -160,7 +160,7 @@ def _yaml(path: str, text: str) -> Any:
 
 
 def resolve(command: str, given: Mapping[str, Any], base: Mapping[str, Any] | None = None) -> SimpleNamespace:
-    """All options: what was given, else what the config file says, else ``base``, else the default."""
+    """Returns all options: the given value, else that of the config file, else of ``base``, else the default."""
     known = table(command)
     layers: list[tuple[str, Mapping[str, Any]]] = [("", given)]
     if given.get("config") is not None:

@@ -21,7 +21,7 @@ _PRECISIONS = {"32": "fp32", "tf32": "fp32"}
 
 
 def words(pack: str, o: SimpleNamespace, trainer: Trainer) -> list[str]:
-    """The command line of ``leat plan`` for this run."""
+    """Returns the command line of ``leat plan`` for this run."""
     made = ["plan", "--dataset", pack, "--batch", str(o.batch_size), "--image", str(trainer.side),
             "--epochs", str(o.epochs), "--dtype", "f16" if "16" in trainer.precision else "f32", "--order", o.order]
     made += ["--threads", str(o.threads)] if o.threads else []
@@ -33,7 +33,7 @@ def words(pack: str, o: SimpleNamespace, trainer: Trainer) -> list[str]:
 
 
 def _step(o: SimpleNamespace, trainer: Trainer) -> list[str]:
-    """Options of a training step, which is planned for GPUs only."""
+    """Returns the options of a training step, which is planned for GPUs only."""
     made = ["--optimizer", _optimizer(o, trainer), "--precision", _PRECISIONS.get(trainer.precision, trainer.precision)]
     made += ["--lr", f"{trainer.base_lr:g}"] if o.scale_lr else []
     if trainer.compiles():
@@ -51,14 +51,14 @@ def _on_gpu(trainer: Trainer) -> bool:
 
 
 def _optimizer(o: SimpleNamespace, trainer: Trainer) -> str:
-    """In the words of the plan, which counts its state."""
+    """Returns the optimizer as the plan names it; the plan counts the bytes of its state."""
     if trainer.optimizer_name == "sgd":
         return "momentum" if o.momentum > 0 else "sgd"
     return "adamw"  # LAMB keeps as much
 
 
 def _cost(trainer: Trainer) -> tuple[int, float]:
-    """Bytes of activations and multiply-adds of one sample, seen in a forward pass over two."""
+    """Measures bytes of activations and multiply-adds of one sample in a forward pass over two."""
     from torch.utils.flop_counter import FlopCounterMode  # here: imports triton
 
     net, kept = trainer.task.net, [0]
@@ -83,7 +83,7 @@ def _cost(trainer: Trainer) -> tuple[int, float]:
 
 
 def make(pack: str, o: SimpleNamespace, trainer: Trainer) -> dict[str, Any] | None:
-    """Prints the plan on stderr, unless quiet; its figures, or None when it could not be made."""
+    """Prints the plan on stderr, unless quiet; returns its figures, or None when it could not be made."""
     command = [sys.executable, "-P", "-m", "leat", *words(pack, o, trainer)]
     page = subprocess.run(command, capture_output=True, text=True, check=False)
     if not o.quiet:
@@ -102,13 +102,13 @@ def _deep(values: Any, *names: str) -> float | None:
 
 
 def _loader_bytes(predicted: dict[str, Any]) -> float | None:
-    """What the loader is expected to hold. The plan's budget is more: a limit at which no work ever waits."""
+    """Returns the bytes that the loader is expected to hold. The plan's budget is larger: with it, work never waits."""
     parts = [_deep(predicted, "ram", f"{name}_bytes") for name in ("queue", "assembling", "borrowed", "pages", "workers")]
     return None if None in parts else sum(parts)  # type: ignore[arg-type]
 
 
 def compare(predicted: dict[str, Any], result: dict[str, Any], trainer: Trainer) -> dict[str, Any]:
-    """Predicted against measured, printed and returned."""
+    """Compares predicted with measured values; prints and returns both."""
     on_gpu = _on_gpu(trainer)
     rate = _deep(predicted, "speed", "samples_per_s", "mid") if on_gpu else None
     if not on_gpu:

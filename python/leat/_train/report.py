@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person sees: the progress line, metrics.jsonl, TensorBoard, Weights & Biases, report.html."""
+"""Progress and results for users: the progress line, metrics.jsonl, TensorBoard, Weights & Biases, report.html."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Meter:
             self._ended.record()
 
     def _settle(self) -> None:
-        """Counts the gaps; the GPU has passed all events but the last."""
+        """Adds up the gaps between events; the GPU has passed all of them but the last."""
         for ended, began, wait in self._gaps:
             self.waited += min(wait, ended.elapsed_time(began) / 1e3)
         self._gaps = []
@@ -260,7 +260,7 @@ def _number(value: float) -> str:
 
 
 def curve(points: list[tuple[float, float]], title: str, width: int = 420, height: int = 200) -> str:
-    """One curve as inline SVG."""
+    """Renders one curve as inline SVG."""
     points = [p for p in points if math.isfinite(p[1])]
     if not points:
         return ""
@@ -279,7 +279,7 @@ def curve(points: list[tuple[float, float]], title: str, width: int = 420, heigh
 
 
 def _matrix(confusion: list[list[int]], names: list[str]) -> str:
-    """Per-class table, and the confusion matrix of up to 100 classes."""
+    """Renders the table of classes, and the confusion matrix of up to 100 classes."""
     count = len(confusion)
     names = names if len(names) == count else [str(i) for i in range(count)]
     rows = []
@@ -305,7 +305,7 @@ def _matrix(confusion: list[list[int]], names: list[str]) -> str:
 
 
 def render(metrics: str, result: dict[str, Any], confusion: list[list[int]] | None, names: list[str]) -> str:
-    """report.html: curves, facts and classes; opens without a server."""
+    """Renders report.html: curves, facts and classes; it opens without a server."""
     rows: list[dict[str, Any]] = []
     if os.path.exists(metrics):
         with open(metrics, encoding="utf-8") as file:

@@ -19,7 +19,7 @@ _BOX = 6  # numbers of a box: x1, y1, x2, y2, class, score
 
 
 def _read_names(path: str) -> list[str]:
-    """Names of the classes, one per line. A name that comes twice gets its number, so that both stay apart."""
+    """Reads the names of the classes, one per line. A repeated name gets its number, so that both stay distinct."""
     try:
         with open(path, encoding="utf-8") as file:
             lines = [line.strip() for line in file]
@@ -38,7 +38,7 @@ def _read_names(path: str) -> list[str]:
 
 
 def _scores(row: np.ndarray, activation: str) -> np.ndarray:
-    """Scores of the classes from the output of a model, in double precision. NaN where the output is not finite."""
+    """Returns the scores of the classes from the output of a model, in double precision; NaN where the output is not finite."""
     row = row.astype(np.float64)
     if activation == "none":
         return row
@@ -51,7 +51,7 @@ def _scores(row: np.ndarray, activation: str) -> np.ndarray:
 
 
 def _entropy(scores: np.ndarray) -> float:
-    """Entropy in nats of scores, scaled to a sum of 1."""
+    """Returns the entropy in nats of scores, scaled to a sum of 1."""
     if not np.isfinite(scores).all():
         return float("nan")
     kept = scores[scores > 0]
@@ -84,13 +84,13 @@ class Tags(_Counted):
         self.not_finite, self.given = 0, bool(o.classes)
 
     def fit(self, dim: int) -> None:
-        """Names of the checkpoint are used when they are those of all classes; names that were given must be."""
+        """Checks that there is a name for each class: fewer names of a checkpoint are ignored, fewer given names are an error."""
         if self.given and len(self.names) != dim:
             raise ArgumentError(f"classes: {len(self.names)} names, but {self.model} gives {dim} scores")
         self.names = self.names if len(self.names) == dim else []
 
     def check(self, found: Any, images: int) -> Any:
-        """The output of the model for a batch: a row of scores for each image."""
+        """Checks the output of the model for a batch: a row of scores for each image."""
         if found.ndim != 2 or found.shape[0] != images or found.shape[1] == 0:
             raise DataError(f"{self.model}: gives {' x '.join(map(str, found.shape))} numbers for {images} images: a row "
                             "of scores for each is expected")
