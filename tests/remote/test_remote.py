@@ -440,7 +440,7 @@ class DiskCache(unittest.TestCase):
         self.assertLess(sizes[0] - sizes[1], 1.2 * os.path.getsize(path("one.leat")))
 
     def test_wrong_use(self) -> None:
-        self.assertIn("local pack", leat("load", path("one.leat"), "--cache", f"disk:{self.dir}", code=2))
+        self.assertIn("is for remote packs", leat("load", path("one.leat"), "--cache", f"disk:{self.dir}", code=2))
         self.assertIn("disk:DIR", leat("load", remote("one.leat"), "--cache", "disk:", env=self.env, code=2))
 
 
