@@ -21,6 +21,7 @@
 #include "io/url.h"
 #include "load_flags.h"
 #include "loader/defaults.h"
+#include "op/device_plan.h"
 #include "op/pipeline.h"
 #include "plan/parts.h"
 #include "plan_modes.h"
@@ -378,6 +379,26 @@ static int ops_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool lis
     uint32_t width = f->width > 0 ? f->width : LEAT__PLAN_WIDTH;
     uint32_t height = f->height > 0 ? f->height : LEAT__PLAN_HEIGHT;
     return plan_measure_ops(text, width, height, &f->ops_us, &err) == 0 ? CLI_OK : cli_fail(c, &err);
+}
+
+/* Sets the share of the images that no GPU can decode, because of their ops. */
+static int device_facts(cli *c, leat_plan_facts *f, leat__image_kind kind)
+{
+    leat__buf ops;
+    leat__pipeline *p = NULL;
+    leat_error err = {0};
+    if (f->gpus == 0 || f->loader != LEAT_PLAN_LEAT || f->wide != 0) return CLI_OK;
+    leat__buf_init(&ops, LEAT__MEM_MISC, 65536);
+    write_ops(c, f, &ops);
+    const leat__pipeline_opts o = {.ops = leat__buf_str(&ops),
+                                   .kind = {leat__kind_type(kind), leat__kind_channels(kind)}};
+    int rc = leat__pipeline_open(&p, &o, &err);
+    if (rc == 0)
+        f->host_share = 1 - leat__device_takes(p, f->width > 0 ? f->width : LEAT__PLAN_WIDTH,
+                                               f->height > 0 ? f->height : LEAT__PLAN_HEIGHT);
+    leat__pipeline_close(&p);
+    leat__buf_reset(&ops);
+    return rc == 0 ? CLI_OK : cli_fail(c, &err);
 }
 
 /* Sets the options of the planned loader. */
@@ -799,6 +820,7 @@ static int plan_run(cli *c)
     if ((rc = loading_facts(c, &f, kind)) != CLI_OK) return rc;
     if ((rc = measured_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = ops_facts(c, &f, kind, listed)) != CLI_OK) return rc;
+    if ((rc = device_facts(c, &f, kind)) != CLI_OK) return rc;
     if (cli_flag(c, "calibrate") && tables_only(c))
         return cli_usage(c, "--calibrate measures and --no-measure forbids it: give one");
     if (cli_flag(c, "calibrate") && listed)

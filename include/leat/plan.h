@@ -162,6 +162,7 @@ typedef struct leat_plan_facts {
     double smaller_share, quality_share;
     uint64_t limit_bytes; /* memory limit of the job alone (its container's), besides ram_bytes; 0 = none. The
                              tighter of the two counts */
+    double host_share; /* share of the images whose ops need CPUs, so that no GPU can decode them; 0 = none */
 } leat_plan_facts;
 
 #define leat_plan_facts_init(facts) leat_plan_facts_init_sized((facts), sizeof *(facts))

@@ -23,6 +23,7 @@
 #define WINDOW_ROWS 28u
 #define LINES_MIN 8u /* fewest lines read at once, if the image has that many */
 #define SLACK LEAT__DEVICE_SLACK
+#define DRAWS 64u /* draws that an estimate of the device's share looks at */
 
 void leat__device_chunk_init(leat__device_chunk *c)
 {
@@ -378,6 +379,22 @@ static bool plan_geometry(leat_job_image *im, const leat__pipeline *p, const lea
     if (im->steps > 0) im->canvas = room(&work, UINT64_C(3) * im->ax.count * im->ay.count);
     im->work_bytes = work;
     return work <= LEAT__DEVICE_WORK_MAX;
+}
+
+double leat__device_takes(const leat__pipeline *p, uint32_t width, uint32_t height)
+{
+    const leat__tile_header h = {.width = width, .height = height, .components = 3, .h = 2, .v = 2};
+    const leat__encoded e = {.orientation = 1};
+    const char *op;
+    uint32_t taken = 0;
+    if (leat__device_refuses(p, &op) != NULL || leat__pipeline_wide(p)) return 0;
+    for (uint32_t i = 0; i < DRAWS; i++) {
+        const leat__draw_key key = {.seed = 1, .sample = i};
+        leat_job_image im = {.components = h.components};
+        leat__raster r;
+        taken += plan_geometry(&im, p, &e, &h, &key, &r);
+    }
+    return (double)taken / DRAWS;
 }
 
 /* The tiles of an image that are decoded: tile rows `first` to `last`, columns tx0 to tx1. */

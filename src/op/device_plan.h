@@ -70,6 +70,10 @@ void leat__device_chunk_rewind(leat__device_chunk *c, leat__device_mark mark);
  * that begins with *op. Ops on whole batches are checked elsewhere (loader/device_mix.h). */
 const char *leat__device_refuses(const leat__pipeline *p, const char **op);
 
+/* Returns the share of tiled images of this size, from 0 to 1, that a device can decode: draws decide about
+ * single images, as with RandomCrop and ColorJitter. */
+double leat__device_takes(const leat__pipeline *p, uint32_t width, uint32_t height);
+
 uint32_t leat__device_dtype(leat_dtype dtype); /* LEAT_JOB_… */
 
 /* Describes the output to the kernels; the caller sets `data`. */

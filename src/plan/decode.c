@@ -57,12 +57,16 @@ void leat__plan_decodes(leat_plan *plan)
     double copies = s->h2d.mid > 0 ? s->h2d.mid / f->gpus : trains;
     double threads = LEAT_MIN((double)f->workers, (double)f->cpus / f->gpus);
     double hands = threads * 1e6 / p.hand_us, kernel_s = p.kernel_us / 1e6;
-    double alone = LEAT_MIN(hands, 1 / (1 / trains + kernel_s));
+    double host = LEAT_MIN(LEAT_MAX(f->host_share, 0.0), 1.0), device = 1 - host;
+    double alone = LEAT_MIN(1 / (host / decodes + device / hands), 1 / (1 / trains + device * kernel_s));
     /* CPUs decode as many as they can, the device the rest: r = 1 / (1/trains + (1 - decodes/r) x kernel) */
     double both = decodes >= trains ? trains : (1 + decodes * kernel_s) / (1 / trains + kernel_s);
+    if (host > 0) both = LEAT_MIN(both, decodes / host);
     both = LEAT_MAX(LEAT_MIN(both, hands + decodes), LEAT_MAX(alone, LEAT_MIN(decodes, trains)));
-    add(plan, "cpu", LEAT_MIN(decodes, copies), trains, s->cores_needed / s->needed * 1e6 / p.beside, false,
-        BATCHES * frame);
-    add(plan, "gpu", alone, trains, p.hand_us, p.estimated, reserve);
-    add(plan, "auto", both, trains, p.hand_us, p.estimated, reserve);
+    double cpu_us = s->cores_needed / s->needed * 1e6 / p.beside,
+           some_us = host * cpu_us + device * p.hand_us;
+    add(plan, "cpu", LEAT_MIN(decodes, copies), trains, cpu_us, false, BATCHES * frame);
+    if (host >= 1) return; /* gpu is refused or without effect, auto means the CPUs */
+    add(plan, "gpu", alone, trains, some_us, p.estimated, reserve);
+    add(plan, "auto", both, trains, some_us, p.estimated, reserve);
 }

@@ -93,6 +93,7 @@ static void facts_json(leat__json *j, const leat_plan_facts *f)
     leat__json_kdouble(j, "cached", f->cached);
     known(j, "latency_seconds", f->latency_s);
     leat__json_kstr(j, "images", images[f->images]);
+    leat__json_kdouble(j, "host_share", f->host_share);
     known_str(j, "model", f->model);
     leat__json_kstr(j, "optimizer", f->gpus > 0 ? optimizers[f->optimizer] : NULL);
     leat__json_ku64(j, "image", f->image);

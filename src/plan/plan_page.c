@@ -299,6 +299,11 @@ static void decode_section(const leat_plan *p, leat__buf *out)
                          100 * d->share, d->threads, bytes(d->device_bytes, b),
                          d->estimated ? "  (estimate)" : "");
     }
+    if (p->facts.host_share >= 1)
+        leat__buf_puts(out, "  These ops run on CPUs only, so the GPU decodes none of the images.\n");
+    else if (p->facts.host_share > 0)
+        leat__buf_printf(out, "  The ops of %.0f %% of the images run on CPUs only.\n",
+                         100 * p->facts.host_share);
 }
 
 /* Writes a list "a; b; c" in lines of up to PAGE_COLUMNS. */

@@ -47,6 +47,7 @@ ALLOWED = {
     "loader/defaults.h": "defaults of the loader's flags",
     "loader/footprint.h": "memory of a worker, for leat plan",
     "loader/scratch.h": "images that ops work on, for leat plan",
+    "op/device_plan.h": "images that a device can decode, for leat plan",
     "op/pipeline.h": "choices of flags; a pipeline for leat show and leat plan",
     "pack/kind.h": "kinds of wide images",
     "pack/selection.h": "rows of a selection that is not empty, for leat load",

@@ -390,12 +390,20 @@ static void what_is_left_to_the_cpu(void **state)
         assert_non_null(why);
         assert_non_null(strstr(why, refused[i].why));
         assert_string_equal(op, refused[i].op);
+        assert_true(leat__device_takes(p, 90, 80) == 0);
         leat__pipeline_close(&p);
     }
     const leat__pipeline_opts plain = {.ops = "Resize((9, 9)); ColorJitter(0.1); Normalize(0, 1)"};
     assert_int_equal(leat__pipeline_open(&p, &plain, NULL), 0);
     assert_null(leat__device_refuses(p, &op));
+    assert_true(leat__device_takes(p, 90, 80) == 1);
     leat__pipeline_close(&p);
+    for (size_t i = 0; i < LEAT_COUNT(others); i++) {
+        const leat__pipeline_opts o = {.ops = others[i]};
+        assert_int_equal(leat__pipeline_open(&p, &o, NULL), 0);
+        assert_true(leat__device_takes(p, 90, 80) == 0);
+        leat__pipeline_close(&p);
+    }
 }
 
 static int open_all(void **state)

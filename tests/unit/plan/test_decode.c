@@ -46,6 +46,28 @@ static void shares_are_those_that_were_measured(void **state)
     assert_int_equal(p.decodes[1].estimated, 0);
 }
 
+/* Ops such as GaussianBlur run on CPUs only: no row promises a rate of the GPU. */
+static void images_that_need_cpus_are_not_decoded_there(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.measured.step_ms = (leat_plan_range){100, 100, 100};
+    f.workers = 1;
+    f.measured.cpu_us = (leat_plan_range){9000, 9000, 9000};
+    leat_plan all = plan_of(f);
+    f.host_share = 0.5;
+    leat_plan half = plan_of(f);
+    f.host_share = 1;
+    leat_plan none = plan_of(f);
+    assert_int_equal(none.decode_count, 1);
+    assert_string_equal(none.decodes[0].decode, "cpu");
+    assert_near(none.decodes[0].rate, all.decodes[0].rate, 1e-9);
+    assert_int_equal(half.decode_count, 3);
+    assert_true(half.decodes[1].rate < 0.9 * all.decodes[1].rate);
+    assert_true(half.decodes[1].rate > half.decodes[0].rate);
+    assert_true(half.decodes[2].rate <= all.decodes[2].rate);
+}
+
 static void only_tiles_and_leats_threads_are_asked(void **state)
 {
     leat_plan_facts f = guide_facts();
@@ -68,6 +90,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_are_those_that_were_measured),
+        cmocka_unit_test(images_that_need_cpus_are_not_decoded_there),
         cmocka_unit_test(only_tiles_and_leats_threads_are_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
