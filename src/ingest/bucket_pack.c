@@ -93,26 +93,35 @@ void leat__bucket_pack_close(leat__bucket_pack *s)
 }
 
 #define NOTE ".upload" /* added to a file name: the file that records its upload */
+#define SENT "sent"    /* in place of the upload's ID: the upload is complete */
+
+/* Aborts the upload that a note records. */
+static void abort_noted(const leat__bucket_pack *s, const char *path, const char *name)
+{
+    leat__upload_note note;
+    if (!leat__str_ends(name, NOTE) || !leat__upload_note_read(path, &note) || strcmp(note.id, SENT) == 0)
+        return;
+    char *object = leat__strndup(LEAT__MEM_INGEST, name, strlen(name) - strlen(NOTE));
+    char *remote = object != NULL ? leat__path_beside(s->remote, object) : NULL;
+    if (remote != NULL) (void)!leat__uploads_abort(s->store, remote, note.id, NULL);
+    leat__free(remote);
+    leat__free(object);
+}
 
 void leat__bucket_pack_forget(leat__bucket_pack *s)
 {
     leat__dir dir = {0};
     leat__buf path;
+    if (leat_packer_discard(s->path, NULL) == LEAT_ESTATE) return; /* another run is packing there */
+    (void)!leat__path_unlink(s->path, NULL); /* first: without its shards it cannot be opened */
     leat__buf_init(&path, LEAT__MEM_INGEST, 1u << 16);
     if (leat__dir_read(&dir, s->folder, true, NULL) != 0) dir.count = 0;
     for (size_t i = 0; i < dir.count; i++) {
         const char *name = leat__dir_name(&dir, i);
-        leat__upload_note note;
-        if (!leat__str_ends(name, NOTE)) continue;
         leat__buf_clear(&path);
-        (void)leat__buf_printf(&path, "%s/%s", s->folder, name);
-        char *object = leat__strndup(LEAT__MEM_INGEST, name, strlen(name) - strlen(NOTE));
-        char *remote = object != NULL ? leat__path_beside(s->remote, object) : NULL;
-        if (remote != NULL && leat__upload_note_read(leat__buf_str(&path), &note))
-            (void)!leat__uploads_abort(s->store, remote, note.id, NULL);
-        leat__upload_note_remove(leat__buf_str(&path));
-        leat__free(remote);
-        leat__free(object);
+        if (leat__buf_printf(&path, "%s/%s", s->folder, name) != 0) continue;
+        abort_noted(s, leat__buf_str(&path), name);
+        (void)!leat__path_unlink(leat__buf_str(&path), NULL);
     }
     leat__dir_reset(&dir);
     leat__buf_reset(&path);
@@ -139,7 +148,6 @@ int leat__bucket_pack_count(const leat__bucket_pack *s, leat_ingest_stats *own, 
 }
 
 /* True when an earlier run has uploaded this shard: its note says so, and the object exists. */
-#define SENT "sent"
 static bool is_sent(leat__bucket_pack *s, const char *note, const char *path, uint64_t size)
 {
     leat__upload_note n;
@@ -174,16 +182,6 @@ static int upload(leat__bucket_pack *s, const char *local, bool shard,
     return rc;
 }
 
-static int remove_local(const char *path, leat_error *err)
-{
-    leat__buf note;
-    leat__buf_init(&note, LEAT__MEM_INGEST, 1u << 16);
-    (void)leat__buf_printf(&note, "%s" NOTE, path);
-    leat__upload_note_remove(leat__buf_str(&note));
-    leat__buf_reset(&note);
-    return leat__path_unlink(path, err);
-}
-
 int leat__bucket_pack_publish(leat__bucket_pack *s,
                               int (*progress)(void *cookie, uint64_t done, uint64_t total), void *cookie,
                               leat_error *err)
@@ -203,10 +201,7 @@ int leat__bucket_pack_publish(leat__bucket_pack *s,
                    "%s: already exists: it appeared during the upload; the finished pack is kept in %s",
                    s->remote, s->folder);
     if (rc != 0) goto out;
-    for (uint32_t i = 0; set && i < info.shards; i++)
-        LEAT_GO(rc, out, remove_local(leat__file_path(leat__pack_file(pack, i)), err));
-    LEAT_GO(rc, out, remove_local(s->path, err));
-    (void)!leat__path_unlink(s->origin, NULL);
+    leat__bucket_pack_forget(s);
     leat__dir_remove(s->folder);
 out:
     leat_pack_close(&pack);

@@ -29,7 +29,8 @@ int leat__bucket_pack_open(leat__bucket_pack *s, const char *remote, bool replac
                            leat_error *err) LEAT_MUST_CHECK;
 void leat__bucket_pack_close(leat__bucket_pack *s);
 
-/* Aborts uploads of earlier runs, because the pack is written again. */
+/* Removes all local files of earlier runs and aborts their uploads. Called before the pack is written again:
+ * a finished pack that stayed could be taken for that of the new run when this one is killed. */
 void leat__bucket_pack_forget(leat__bucket_pack *s);
 /* True when a finished pack is waiting for its upload. */
 bool leat__bucket_pack_ready(const leat__bucket_pack *s);

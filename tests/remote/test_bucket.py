@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands that write to a bucket of this process's memory: stopped, raced and refused."""
+import contextlib
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import tarfile
 import tempfile
 import time
 import unittest
+from collections.abc import Callable
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from servers import Bucket, environment  # noqa: E402
@@ -101,6 +103,58 @@ class Stopping(Case):
         self.bucket.seen.clear()
         out = self.stop(signal.SIGTERM, 3, "export", self.path("p.leat"), "-o", "s3://b/out")
         self.assertIn("stopped by a signal", out)
+
+
+class Killed(Case):
+    """kill -9 at any time: a resumed run publishes its own pack, whatever earlier runs left in the stage folder."""
+
+    def kill(self, ready: Callable[[], bool], *args: str) -> None:
+        child = subprocess.Popen(self.command(*args), env=self.env(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 60
+        while not ready() and child.poll() is None and time.monotonic() < end:
+            pass
+        child.kill()
+        child.wait()
+
+    def staged(self, name: str) -> bytes | None:
+        for folder in os.listdir(self.path("stage")):
+            with contextlib.suppress(FileNotFoundError):
+                return pathlib.Path(self.path("stage"), folder, name).read_bytes()
+        return None
+
+    def check_other_run(self, *more: str) -> None:
+        os.makedirs(self.path("others/b"))
+        for i in range(40):
+            pathlib.Path(self.path(f"others/b/{i:02}.png")).write_bytes(png(1000 + i, 128))
+        first = ["pack", self.path("images"), "-o", "s3://b/p.leat", "--images", "keep", *more]
+        second = ["pack", self.path("others"), "-o", "s3://b/p.leat", "--images", "keep", *more]
+        self.bucket.delay = 8
+        self.kill(lambda: self.bucket.count("PUT") > 0, *first)
+        origin = self.staged("p.leat.origin")
+        self.assertIsNotNone(origin)
+        self.kill(lambda: self.staged("p.leat.origin") not in (None, origin), *second)
+        self.bucket.delay = 0
+        self.bucket.objects.clear()
+        self.run_leat(*second, "--resume")
+        self.run_leat(*second[:3], self.path("p.leat"), *second[4:])
+        self.assertEqual(self.bucket.objects["/b/p.leat"], pathlib.Path(self.path("p.leat")).read_bytes())
+        self.assertEqual(os.listdir(self.path("stage")), [])
+
+    def test_pack_of_one_file(self) -> None:
+        self.check_other_run()
+
+    def test_pack_of_shards(self) -> None:
+        self.check_other_run("--page-bytes", "64K", "--shard-bytes", "1M")
+
+    def test_leftovers(self) -> None:
+        """Files that killed runs left in the stage folder go when the pack is in the bucket."""
+        self.bucket.delay = 8
+        self.kill(lambda: self.bucket.count("PUT") > 0, "pack", self.path("images"), "-o", "s3://b/p.leat", "--images", "keep")
+        self.bucket.delay = 0
+        folder = pathlib.Path(self.path("stage"), os.listdir(self.path("stage"))[0])
+        (folder / "p-00007.leat.partial").write_bytes(b"partial")
+        self.pack("--resume")
+        self.assertEqual(os.listdir(self.path("stage")), [])
 
 
 class Refusals(Case):
