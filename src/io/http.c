@@ -235,6 +235,7 @@ static int on_seek(void *cookie, curl_off_t offset, int origin)
     leat__http_req *r = cookie;
     if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > r->send_len) return CURL_SEEKFUNC_FAIL;
     r->sent = (size_t)offset;
+    r->attempts++; /* libcurl sends it again because a reused connection was closed without an answer */
     return CURL_SEEKFUNC_OK;
 }
 

@@ -72,7 +72,7 @@ struct leat__http_req {
     /* result */
     int rc;
     leat_error err;
-    uint32_t attempts;
+    uint32_t attempts; /* includes those that libcurl made by itself */
     /* private */
     uint32_t barren; /* consecutive attempts without progress */
     uint64_t due_ns;

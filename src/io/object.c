@@ -22,6 +22,7 @@
 #define LIST_MAX (8u << 20) /* bytes per page of a list */
 #define PART_BYTES (UINT64_C(16) << 20)
 #define IN_FLIGHT 4u
+#define END_BYTES (64u << 10)         /* compared at the end of an upload in parts */
 #define ASK_NS (250 * LEAT_NS_PER_MS) /* time between calls of `progress` while parts are in flight */
 
 static bool azure(const leat__store *s)
@@ -240,11 +241,30 @@ void leat__object_get_all(leat__object_get *gets, size_t count)
 
 /* ---- put --------------------------------------------------------------------------------- */
 
-/* True when the existing object is ours: a retried request may have succeeded the first time. */
-static bool is_ours(leat__store *s, const char *path, uint64_t len, uint32_t attempts)
+/* True when the object has these bytes from `at` on. */
+static bool has_bytes(leat__store *s, const char *path, uint64_t at, const void *data, size_t len)
+{
+    char range[64];
+    leat__call c = leat__object_call(s, path, "GET");
+    snprintf(range, sizeof range, "bytes=%llu-%llu", (unsigned long long)at,
+             (unsigned long long)(at + len - 1));
+    leat__call_header(&c, "range", range);
+    c.http.body_max = LEAT_MAX(len, (size_t)4096);
+    bool same =
+        leat__call_run(&c, NULL) == 0 && c.http.body.len == len && memcmp(c.http.body.data, data, len) == 0;
+    leat__http_req_reset(&c.http);
+    return same;
+}
+
+/* True when the existing object is ours: a request that was sent again may have succeeded the first time, and
+ * its answer was lost. */
+static bool is_ours(leat__store *s, const char *path, const uint8_t *data, size_t len, uint32_t attempts)
 {
     leat__object o;
-    return attempts > 1 && leat__object_stat(s, path, &o, NULL) == 0 && o.size == len;
+    if (attempts < 2 || leat__object_stat(s, path, &o, NULL) != 0 || o.size != len) return false;
+    for (size_t at = 0; at < len; at += (size_t)PART_BYTES)
+        if (!has_bytes(s, path, at, data + at, LEAT_MIN(len - at, (size_t)PART_BYTES))) return false;
+    return true;
 }
 
 static int exists(const char *path, leat_error *err)
@@ -285,7 +305,8 @@ int leat__object_put(leat__store *s, const char *path, const void *data, size_t 
     LEAT_TRY(refuse_web(s, "written", err));
     leat__call c = put_call(s, path, data, len, absent);
     int rc = leat__call_run(&c, err);
-    if (rc == LEAT_EEXIST && absent) rc = is_ours(s, path, len, c.http.attempts) ? 0 : exists(path, err);
+    if (rc == LEAT_EEXIST && absent)
+        rc = is_ours(s, path, data, len, c.http.attempts) ? 0 : exists(path, err);
     leat__http_req_reset(&c.http);
     return rc;
 }
@@ -496,13 +517,49 @@ static int write_list(const upload *u, leat__buf *out)
     return leat__buf_status(out);
 }
 
+/* Judges the last request, whose answer may begin with 200 and still contain an error. */
+static leat__http_verdict judge_end(leat__http_req *r)
+{
+    static const char *const passing[] = {"InternalError", "ServiceUnavailable", "SlowDown",
+                                          "RequestTimeout"};
+    leat__xml xml = {r->body.data, r->body.len}, inner;
+    leat__http_verdict v = LEAT__HTTP_DONE;
+    leat__buf code;
+    if (r->status / 100 != 2 || !leat__xml_next(xml, "Error", &inner, NULL)) return leat__call_judge(r);
+    leat__http_explain(r);
+    leat__buf_init(&code, LEAT__MEM_IO, LIST_MAX);
+    if (!leat__xml_text(inner, "Code", &code)) leat__buf_clear(&code);
+    for (size_t i = 0; i < LEAT_COUNT(passing); i++)
+        if (strcmp(leat__buf_str(&code), passing[i]) == 0) v = LEAT__HTTP_AGAIN;
+    if (strcmp(leat__buf_str(&code), "PreconditionFailed") == 0) r->rc = r->err.code = LEAT_EEXIST;
+    leat__buf_reset(&code);
+    return v;
+}
+
+/* Like is_ours, for an upload in parts. Compares size and end, because a pack ends with a hash of its index,
+ * which has the hashes of all pages. */
+static bool is_complete(const upload *u, uint32_t attempts)
+{
+    leat__object o;
+    size_t len = (size_t)LEAT_MIN(u->size, END_BYTES);
+    if (attempts < 2 || leat__object_stat(u->store, u->path, &o, NULL) != 0 || o.size != u->size)
+        return false;
+    uint8_t *end = leat__alloc(LEAT__MEM_IO, len);
+    bool same = end != NULL && leat__file_pread(u->file, end, len, u->size - len, NULL) == 0 &&
+                has_bytes(u->store, u->path, u->size - len, end, len);
+    leat__free(end);
+    return same;
+}
+
 static int end_upload(upload *u, leat_error *err)
 {
+    static const leat__http_ops ops = {.prepare = leat__call_prepare, .judge = judge_end};
     leat__buf body;
     leat__buf_init(&body, LEAT__MEM_IO, LIST_MAX);
     leat__call c = leat__object_call(u->store, u->path, azure(u->store) ? "PUT" : "POST");
     int rc = write_list(u, &body);
     if (rc == 0) {
+        c.http.ops = &ops;
         c.http.send = body.data;
         c.http.send_len = body.len;
         leat__call_query(&c, azure(u->store) ? "comp" : "uploadId",
@@ -511,17 +568,8 @@ static int end_upload(upload *u, leat_error *err)
         set_type(&c, "application/xml");
         leat__call_hash(&c);
         rc = leat__call_run(&c, err);
-        leat__xml xml = {c.http.body.data, c.http.body.len};
-        leat__xml inner;
-        /* the answer may begin with 200 and still contain an error */
-        if (rc == 0 && leat__xml_next(xml, "Error", &inner, NULL)) {
-            leat__http_explain(&c.http);
-            rc = c.http.rc;
-            if (err != NULL) *err = c.http.err;
-        }
-        if (rc != 0 && rc != LEAT_EEXIST && is_ours(u->store, u->path, u->size, c.http.attempts)) rc = 0;
-        if (rc == LEAT_EEXIST && u->opts->absent)
-            rc = is_ours(u->store, u->path, u->size, c.http.attempts) ? 0 : exists(u->path, err);
+        if (rc != 0 && is_complete(u, c.http.attempts)) rc = 0;
+        if (rc == LEAT_EEXIST && u->opts->absent) rc = exists(u->path, err);
         leat__http_req_reset(&c.http);
     }
     leat__buf_reset(&body);
@@ -568,7 +616,9 @@ static int upload_whole(upload *u, leat_error *err)
     leat__http_submit(leat__store_http(u->store), &p->call.http);
     int rc = settle(u, 0, err);
     if (rc == LEAT_EEXIST && u->opts->absent)
-        rc = is_ours(u->store, u->path, u->size, p->call.http.attempts) ? 0 : exists(u->path, err);
+        rc = is_ours(u->store, u->path, p->data, (size_t)u->size, p->call.http.attempts)
+                 ? 0
+                 : exists(u->path, err);
     return rc;
 }
 

@@ -385,6 +385,10 @@ class Bucket:
                     if "uploadId" in values:
                         body = b"".join(data for _, data in sorted(parts.pop(key).items()))
                     objects[key] = body
+                    if bucket.lost_answers > 0:
+                        bucket.lost_answers -= 1
+                        self.close_connection = True
+                        return
                     self.answer(200, b"<CompleteMultipartUploadResult/>" if self.command == "POST" else b"")
 
             do_POST = do_PUT
@@ -399,6 +403,7 @@ class Bucket:
 
         self.delay, self.objects, self.parts, self.seen = delay, objects, parts, seen
         self.fail_after = 1 << 60  # later GETs are answered with 500
+        self.lost_answers = 0  # this many objects are stored without an answer: the connection closes
         self.suffixes = True  # ranges counted from the end are answered
         self.shift = 0  # bytes by which a range that is sent begins too early
         self.signed = False  # URLs with a signature: the name ends before the query

@@ -208,6 +208,40 @@ class Uploads(Case):
         for _, path, headers in self.bucket.seen:
             signed = headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
             self.assertEqual("content-type" in signed, "content-type" in headers, path)
+
+    def test_lost_answers(self) -> None:
+        """The last request is sent again when its answer is lost; 412 then means that the object is there, and ours."""
+        self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep")
+        self.bucket.lost_answers = 1
+        self.pack()
+        self.assertTrue(self.bucket.objects["/b/p.leat"] == pathlib.Path(self.path("p.leat")).read_bytes())
+        self.assertEqual((self.bucket.lost_answers, os.listdir(self.path("stage"))), (0, []))
+        self.bucket.lost_answers = 3
+        self.run_leat("export", self.path("p.leat"), "-o", "s3://b/out")
+        self.assertEqual(self.bucket.lost_answers, 0)
+        self.run_leat("export", self.path("p.leat"), "-o", "s3://b/out", code=4)  # these exist
+
+    def test_a_lost_answer_of_an_upload_in_parts(self) -> None:
+        for i in range(48, 400):
+            pathlib.Path(self.path(f"images/a/{i}.png")).write_bytes(png(i, 128))
+        self.bucket.lost_answers = 1
+        self.pack()
+        self.assertEqual(self.bucket.lost_answers, 0)
+        self.assertEqual(sum(1 for _, path, _ in self.bucket.seen if path == "/b/p.leat?uploadId=1"), 2)
+
+    def test_a_lost_answer_and_a_lost_race(self) -> None:
+        """Another object of the same size is not taken for ours."""
+        self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep")
+        rival = bytes(os.path.getsize(self.path("p.leat")))
+        self.bucket.lost_answers = 1
+
+        def replace(key: str) -> None:
+            if self.bucket.lost_answers == 0:
+                self.bucket.objects[key] = rival
+
+        self.bucket.before_write = replace
+        self.assertIn("already exists", self.pack(code=2))
+
     def test_a_lost_race_for_the_name(self) -> None:
         """Another object appears during the upload: the message says where the pack is and what uploads it."""
         rival = b"not this pack"

@@ -22,7 +22,7 @@ typedef struct bucket {
     int parts, aborted, completed, conditional;
     int fail_parts;     /* this many parts are answered with 500 first */
     int cut_lists;      /* this many lists are cut off first, with a length that matches */
-    bool fail_complete; /* 200 with an error in the body */
+    int fail_completes; /* this many last requests are answered with 200 and an error in the body */
 } bucket;
 
 static inline bucket_object *bucket_find(bucket *b, const char *key, bool make)
@@ -64,7 +64,8 @@ static inline void bucket_complete(web_request *q, bucket *b, const char *key)
     size_t len = 0;
     int n = 0;
     const char *error = "<Error><Code>InternalError</Code></Error>";
-    if (b->fail_complete) {
+    if (b->fail_completes > 0) {
+        b->fail_completes--;
         web_reply(q, "200 OK", "", error, strlen(error));
     } else {
         for (const char *p = q->body; (p = strstr(p, "<PartNumber>")) != NULL; p++) {
