@@ -71,8 +71,9 @@ int leat__object_stat(leat__store *s, const char *path, leat__object *o, leat_er
 typedef struct lister {
     leat__object_fn each;
     void *cookie;
-    bool blobs, coded; /* blobs: Azure's element names; coded: keys are percent-encoded */
-    leat__buf key, value, marker;
+    const char *prefix; /* with which all keys must begin */
+    bool blobs, coded;  /* blobs: Azure's element names; coded: keys are percent-encoded */
+    leat__buf key, value, marker, next;
 } lister;
 
 static int malformed(leat_error *err)
@@ -83,10 +84,13 @@ static int malformed(leat_error *err)
 static int read_key(lister *l, leat__xml one, const char *tag, leat_error *err)
 {
     if (!leat__xml_text(one, tag, &l->key)) return malformed(err);
-    if (!l->coded) return 0;
-    l->key.len = leat__url_decode(l->key.data, l->key.len);
-    l->key.data[l->key.len] = '\0';
-    return 0;
+    if (l->coded && l->key.len > 0) {
+        l->key.len = leat__url_decode(l->key.data, l->key.len);
+        l->key.data[l->key.len] = '\0';
+    }
+    if (leat__str_starts(leat__buf_str(&l->key), l->prefix)) return 0;
+    return leat__fail(err, LEAT_EDATA, "the server listed \"%.200s\", which does not begin with \"%.200s\"",
+                      leat__buf_str(&l->key), l->prefix);
 }
 
 static int hand_out(lister *l, leat__xml page, leat_error *err)
@@ -124,34 +128,51 @@ static leat__http_verdict judge_list(leat__http_req *r)
     return LEAT__HTTP_AGAIN;
 }
 
-/* Reads one page of a list; sets *more when l->marker is the start of the next. */
+/* Finds the start of the next page and keeps it in l->marker. A list that would be incomplete, or would not
+ * end, is an error. */
+static int find_next(lister *l, leat__xml page, bool *more, leat_error *err)
+{
+    bool again = *more;
+    bool cut =
+        leat__xml_text(page, "IsTruncated", &l->value) && strcmp(leat__buf_str(&l->value), "true") == 0;
+    *more =
+        leat__xml_text(page, l->blobs ? "NextMarker" : "NextContinuationToken", &l->next) && l->next.len > 0;
+    if (cut && !*more)
+        return leat__fail(err, LEAT_EDATA,
+                          "the list of the bucket is incomplete: the server does not name the next page");
+    if (*more && again && strcmp(leat__buf_str(&l->next), leat__buf_str(&l->marker)) == 0)
+        return leat__fail(err, LEAT_EDATA,
+                          "the list of the bucket does not end: the server names the same page again");
+    leat__buf was = l->marker;
+    l->marker = l->next;
+    l->next = was;
+    return 0;
+}
+
+/* Reads one page of a list, from l->marker if *more; sets *more when there is another. */
 static int list_page(leat__store *s, lister *l, const char *path, bool folders, bool *more, leat_error *err)
 {
     leat__call c = leat__object_call(s, path, "GET");
-    const char *prefix = c.key;
-    c.key = NULL;
-    bool blobs = l->blobs;
-    char marker[4096];
     static const leat__http_ops ops = {.prepare = leat__call_prepare, .judge = judge_list};
+    l->prefix = c.key;
+    c.key = NULL;
     c.http.body_max = LIST_MAX;
     c.http.ops = &ops;
-    snprintf(marker, sizeof marker, "%s", *more ? leat__buf_str(&l->marker) : "");
-    leat__call_query(&c, "prefix", prefix);
+    leat__call_query(&c, "prefix", l->prefix);
     if (folders) leat__call_query(&c, "delimiter", "/");
-    if (blobs) {
+    if (l->blobs) {
         leat__call_query(&c, "restype", "container");
         leat__call_query(&c, "comp", "list");
-        if (*more) leat__call_query(&c, "marker", marker);
+        if (*more) leat__call_query(&c, "marker", leat__buf_str(&l->marker));
     } else {
         leat__call_query(&c, "list-type", "2");
         leat__call_query(&c, "encoding-type", "url");
-        if (*more) leat__call_query(&c, "continuation-token", marker);
+        if (*more) leat__call_query(&c, "continuation-token", leat__buf_str(&l->marker));
     }
     int rc = leat__call_run(&c, err);
     leat__xml page = {c.http.body.data, c.http.body.len};
     if (rc == 0) rc = hand_out(l, page, err);
-    *more = rc == 0 && leat__xml_text(page, blobs ? "NextMarker" : "NextContinuationToken", &l->marker) &&
-            l->marker.len > 0;
+    if (rc == 0) rc = find_next(l, page, more, err);
     leat__http_req_reset(&c.http);
     return rc;
 }
@@ -160,18 +181,15 @@ int leat__object_list(leat__store *s, const char *path, bool folders, leat__obje
                       leat_error *err)
 {
     lister l = {.each = each, .cookie = cookie, .blobs = azure(s)};
+    leat__buf *bufs[] = {&l.key, &l.value, &l.marker, &l.next};
     bool more = false;
     int rc;
     LEAT_TRY(refuse_web(s, "listed", err));
-    leat__buf_init(&l.key, LEAT__MEM_IO, LIST_MAX);
-    leat__buf_init(&l.value, LEAT__MEM_IO, LIST_MAX);
-    leat__buf_init(&l.marker, LEAT__MEM_IO, LIST_MAX);
+    for (size_t i = 0; i < LEAT_COUNT(bufs); i++) leat__buf_init(bufs[i], LEAT__MEM_IO, LIST_MAX);
     do {
         rc = list_page(s, &l, path, folders, &more, err);
     } while (rc == 0 && more);
-    leat__buf_reset(&l.key);
-    leat__buf_reset(&l.value);
-    leat__buf_reset(&l.marker);
+    for (size_t i = 0; i < LEAT_COUNT(bufs); i++) leat__buf_reset(bufs[i]);
     return rc;
 }
 

@@ -32,14 +32,27 @@ static void pager_reset(pager *p)
     for (size_t i = 0; i < 5; i++) leat__buf_reset(all[i]);
 }
 
-/* True when there is another page; p->mark is its start. */
-static bool has_more(pager *p, leat__xml page, const char *mark0, const char *mark1)
+/* Sets *more when there is another page; p->mark is its start. A list that would be incomplete, or would not
+ * end, is an error. */
+static int find_next(pager *p, leat__xml page, const char *mark0, const char *mark1, bool *more,
+                     leat_error *err)
 {
-    if (!leat__xml_text(page, "IsTruncated", &p->text)) return false;
-    if (strcmp(leat__buf_str(&p->text), "true") != 0) return false;
-    bool any = leat__xml_text(page, mark0, &p->mark[0]) && p->mark[0].len > 0;
-    if (mark1 != NULL && !leat__xml_text(page, mark1, &p->mark[1])) leat__buf_clear(&p->mark[1]);
-    return any;
+    bool again = *more;
+    *more = leat__xml_text(page, "IsTruncated", &p->text) && strcmp(leat__buf_str(&p->text), "true") == 0;
+    if (!*more) return 0;
+    leat__buf *at[] = {&p->mark[0], &p->mark[1]};
+    const char *names[] = {mark0, mark1};
+    for (size_t i = 0; i < 2; i++) {
+        if (names[i] == NULL || !leat__xml_text(page, names[i], &p->text)) leat__buf_clear(&p->text);
+        again = again && strcmp(leat__buf_str(&p->text), leat__buf_str(at[i])) == 0;
+        leat__buf was = *at[i];
+        *at[i] = p->text;
+        p->text = was;
+    }
+    if (p->mark[0].len > 0 && !again) return 0;
+    return leat__fail(err, LEAT_EDATA, "the list of uploads %s",
+                      again ? "does not end: the server names the same page again"
+                            : "is incomplete: the server does not name the next page");
 }
 
 static int refuse(const leat__store *s, leat_error *err)
@@ -82,9 +95,9 @@ int leat__uploads_list(leat__store *s, const char *path, leat__uploads_fn each, 
         rc = leat__call_run(&c, err);
         leat__xml page = {c.http.body.data, c.http.body.len};
         if (rc == 0) rc = hand_out(&p, page, each, cookie, err);
-        more = rc == 0 && has_more(&p, page, "NextKeyMarker", "NextUploadIdMarker");
+        if (rc == 0) rc = find_next(&p, page, "NextKeyMarker", "NextUploadIdMarker", &more, err);
         leat__http_req_reset(&c.http);
-    } while (more);
+    } while (rc == 0 && more);
     pager_reset(&p);
     return rc;
 }
@@ -132,9 +145,9 @@ int leat__uploads_parts(leat__store *s, const char *path, const char *id, leat__
         rc = leat__call_run(&c, err);
         leat__xml page = {c.http.body.data, c.http.body.len};
         if (rc == 0) rc = hand_parts(&p, page, each, cookie, err);
-        more = rc == 0 && has_more(&p, page, "NextPartNumberMarker", NULL);
+        if (rc == 0) rc = find_next(&p, page, "NextPartNumberMarker", NULL, &more, err);
         leat__http_req_reset(&c.http);
-    } while (more);
+    } while (rc == 0 && more);
     pager_reset(&p);
     return rc;
 }

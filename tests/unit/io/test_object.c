@@ -2,6 +2,7 @@
 #include "buckettest.h"
 
 #include "base/clock.h"
+#include "base/num.h"
 #include "io/object.h"
 
 #include "leat_test.h"
@@ -94,6 +95,42 @@ static void a_list_that_is_cut_off_is_asked_for_again(void **state)
     assert_ok(leat__object_list(store, "s3://b/k", false, see, &s, NULL));
     assert_int_equal(s.count, 2);
     end();
+}
+
+static const char *odd_list;
+
+static void answer_odd_list(web_request *q)
+{
+    web_reply(q, "200 OK", "", odd_list, strlen(odd_list));
+}
+
+/* Lists that are incomplete, endless, or of another prefix are errors. */
+static void odd_lists_are_errors(void **state)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
+         "does not name the next page"},
+        {"<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>"
+         "</ListBucketResult>",
+         "names the same page again"},
+        {"<ListBucketResult><Contents><Key>other/x</Key><Size>1</Size></Contents></ListBucketResult>",
+         "\"other/x\", which does not begin with \"p/\""},
+        {"<ListBucketResult><CommonPrefixes><Prefix>q/</Prefix></CommonPrefixes></ListBucketResult>",
+         "\"q/\", which does not begin with \"p/\""}};
+    (void)state;
+    for (size_t i = 0; i < LEAT_COUNT(cases); i++) {
+        seen s = {0};
+        leat_error err;
+        begin();
+        odd_list = cases[i].text;
+        server.answer = answer_odd_list;
+        assert_code(LEAT_EDATA, leat__object_list(store, "s3://b/p/", true, see, &s, &err));
+        assert_contains(err.message, cases[i].message);
+        assert_int_equal(s.count, 0);
+        end();
+    }
 }
 
 static void lists_folders(void **state)
@@ -277,6 +314,7 @@ int main(void)
         cmocka_unit_test(put_stat_delete),
         cmocka_unit_test(lists_page_by_page),
         cmocka_unit_test(a_list_that_is_cut_off_is_asked_for_again),
+        cmocka_unit_test(odd_lists_are_errors),
         cmocka_unit_test(lists_folders),
         cmocka_unit_test(gets_many_at_once),
         cmocka_unit_test(uploads_in_parts),

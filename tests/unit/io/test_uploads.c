@@ -111,12 +111,33 @@ static void lists_and_aborts(void **state)
                                                   * exists */
 }
 
+static void answer_endless_list(web_request *q)
+{
+    const char *text = strstr(q->head, "prefix=x") != NULL
+                           ? "<R><IsTruncated>true</IsTruncated></R>"
+                           : "<R><IsTruncated>true</IsTruncated><NextKeyMarker>k</NextKeyMarker></R>";
+    web_reply(q, "200 OK", "", text, strlen(text));
+}
+
+static void odd_lists_are_errors(void **state)
+{
+    int count = 0;
+    leat_error err;
+    (void)state;
+    server.answer = answer_endless_list;
+    assert_code(LEAT_EDATA, leat__uploads_list(store, "s3://b/x", see, &count, &err));
+    assert_contains(err.message, "does not name the next page");
+    assert_code(LEAT_EDATA, leat__uploads_list(store, "s3://b/y", see, &count, &err));
+    assert_contains(err.message, "names the same page again");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(stopped_upload_resumes_at_the_part, begin, end),
         cmocka_unit_test_setup_teardown(another_file_is_another_upload, begin, end),
         cmocka_unit_test_setup_teardown(lists_and_aborts, begin, end),
+        cmocka_unit_test_setup_teardown(odd_lists_are_errors, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
