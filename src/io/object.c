@@ -325,6 +325,7 @@ int leat__object_put(leat__store *s, const char *path, const void *data, size_t 
     int rc = leat__call_run(&c, err);
     if (rc == LEAT_EEXIST && absent)
         rc = is_ours(s, path, data, len, c.http.attempts) ? 0 : exists(path, err);
+    if (rc == LEAT_EIO && leat__http_transient(&c.http) && err != NULL) err->sys_errno = EIO;
     leat__http_req_reset(&c.http);
     return rc;
 }

@@ -48,7 +48,8 @@ void leat__object_get_all(leat__object_get *gets, size_t count);
 int leat__object_writable(const leat__store *s, const char *path, leat_error *err) LEAT_MUST_CHECK;
 
 /* Writes a whole object. `absent`: only if no object has that name, else LEAT_EEXIST; the server
- * decides in the same request. */
+ * decides in the same request. err->sys_errno is EIO when the server could not be reached or failed (5xx)
+ * until the attempts were used up: other objects would fail, too. */
 int leat__object_put(leat__store *s, const char *path, const void *data, size_t len, bool absent,
                      leat_error *err) LEAT_MUST_CHECK;
 

@@ -371,6 +371,8 @@ class Bucket:
                 values = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
                 if self.closed():
                     self.close_connection = True
+                elif bucket.fail_writes:
+                    self.answer(500)
                 elif "uploads" in values:
                     parts[key] = {}
                     self.answer(200, b"<R><UploadId>1</UploadId></R>")
@@ -403,6 +405,7 @@ class Bucket:
 
         self.delay, self.objects, self.parts, self.seen = delay, objects, parts, seen
         self.fail_after = 1 << 60  # later GETs are answered with 500
+        self.fail_writes = False  # PUT and POST are answered with 500
         self.lost_answers = 0  # this many objects are stored without an answer: the connection closes
         self.suffixes = True  # ranges counted from the end are answered
         self.shift = 0  # bytes by which a range that is sent begins too early

@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
@@ -269,6 +270,21 @@ class Failing(Case):
                              LEAT_REMOTE_TRIES="2")
         self.assertIn("the storage fails", told)
         self.assertLess(self.bucket.count("GET"), 200)
+
+    def test_an_export_ends_when_the_storage_fails(self) -> None:
+        """At the first sample, whose attempts are used up; the others would take as long."""
+        self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep")
+        self.bucket.fail_writes = True
+        told = self.run_leat("export", self.path("p.leat"), "-o", "s3://b/out", code=4, LEAT_REMOTE_TRIES="2")
+        self.assertIn("gave up after 2 attempts", told)
+        self.assertEqual((self.bucket.count("PUT"), told.count("not exported")), (2, 0), told)
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))  # refuses connections
+            told = self.run_leat("export", self.path("p.leat"), "-o", "s3://b/out", code=4, LEAT_REMOTE_TRIES="2",
+                                 AWS_ENDPOINT_URL=f"http://127.0.0.1:{unused.getsockname()[1]}")
+        self.assertIn("gave up after 2 attempts", told)
+        self.assertNotIn("not exported", told)
+
     def test_damaged_pages_are_no_hits(self) -> None:
         self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep", "--page-bytes", "256K")
         self.bucket.objects["/b/p.leat"] = pathlib.Path(self.path("p.leat")).read_bytes()
