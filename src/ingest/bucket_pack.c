@@ -11,12 +11,14 @@
 #include <leat/pack.h>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "io/dir.h"
 #include "io/file.h"
 #include "io/object.h"
 #include "io/uploads.h"
+#include "pack/layout.h"
 #include "pack/reader.h"
 
 static const char *stage_root(void)
@@ -42,11 +44,16 @@ static int set_paths(leat__bucket_pack *s, leat_error *err)
     s->folder = leat__strdup(LEAT__MEM_INGEST, leat__buf_str(&b));
     (void)leat__buf_printf(&b, "/%s", base);
     s->path = leat__strdup(LEAT__MEM_INGEST, leat__buf_str(&b));
+    const size_t end = b.len;
     (void)leat__buf_puts(&b, ".origin");
     s->origin = leat__strdup(LEAT__MEM_INGEST, leat__buf_str(&b));
+    b.len = end;
+    (void)leat__buf_puts(&b, ".replaced");
+    s->replaced = leat__strdup(LEAT__MEM_INGEST, leat__buf_str(&b));
+    bool whole = leat__buf_status(&b) == 0 && s->folder != NULL && s->path != NULL && s->origin != NULL &&
+                 s->replaced != NULL;
     leat__buf_reset(&b);
-    return s->folder != NULL && s->path != NULL && s->origin != NULL ? 0
-                                                                     : leat__fail_nomem(err, 4096, "a path");
+    return whole ? 0 : leat__fail_nomem(err, 4096, "a path");
 }
 
 /* True when the object in the bucket is the local pack: a run was killed before it cleaned up. */
@@ -89,8 +96,75 @@ void leat__bucket_pack_close(leat__bucket_pack *s)
     leat__free(s->folder);
     leat__free(s->path);
     leat__free(s->origin);
-    s->folder = s->path = s->origin = NULL;
+    leat__free(s->replaced);
+    s->folder = s->path = s->origin = s->replaced = NULL;
 }
+
+/* ---- shards of the set that is replaced --------------------------------------------------- */
+
+#define NAMED_MAX 8u /* names in a warning */
+
+typedef struct removal {
+    leat__bucket_pack *stage;
+    leat__buf names; /* the first that stay */
+    uint64_t left;
+    leat_error why;
+} removal;
+
+/* Records the shards of the set that is about to be replaced, so that a killed run's successor can remove
+ * them. A set that cannot be read is replaced without that, as on a local disk. */
+static int note_replaced(leat__bucket_pack *s, leat_error *err)
+{
+    char *list = NULL;
+    if (!s->replace || s->published) return 0;
+    int rc = leat__path_unlink(s->replaced, err);
+    if (rc == 0 && leat__set_list(s->remote, &list, NULL) == 0 && *list != '\0')
+        rc = leat__file_store(s->replaced, list, strlen(list), err);
+    leat__free(list);
+    return rc;
+}
+
+static void remove_shard(void *cookie, const char *file)
+{
+    removal *r = cookie;
+    const char *base = leat__path_base(r->stage->remote);
+    const size_t stem = strlen(base) - (leat__str_ends(base, ".leat") ? strlen(".leat") : 0);
+    if (strncmp(file, base, stem) != 0 || file[stem] != '-')
+        return; /* made under another name: may be shared */
+    char *path = leat__path_beside(r->stage->remote, file);
+    leat_error *why = r->left == 0 ? &r->why : NULL;
+    int rc = r->why.code; /* a bucket that forbids to remove one forbids all */
+    if (rc != LEAT_EPERM)
+        rc = path != NULL ? leat__object_remove(r->stage->store, path, why)
+                          : leat__fail_nomem(why, strlen(file), "a path");
+    if (rc != 0 && r->left++ < NAMED_MAX)
+        (void)leat__buf_printf(&r->names, "%s%s", r->left > 1 ? ", " : "", file);
+    leat__free(path);
+}
+
+/* Removes the recorded shards that the pack in the bucket does not name. */
+static void remove_replaced(leat__bucket_pack *s)
+{
+    char *old = NULL, *kept = NULL;
+    size_t len;
+    bool exists;
+    removal r = {.stage = s};
+    if (leat__path_exists(s->replaced, &exists, NULL) != 0 || !exists) return;
+    leat__buf_init(&r.names, LEAT__MEM_INGEST, 1u << 16);
+    if (leat__file_load(s->replaced, LEAT__PACK_JSON_MAX, 1, &old, &len, NULL) == 0 &&
+        leat__set_list(s->remote, &kept, NULL) == 0)
+        leat__set_replaced(old, kept, remove_shard, &r);
+    if (r.left > 0)
+        leat__log(s->log, LEAT_LOG_WARN,
+                  "%s: %llu shards of the pack that was replaced stay in the bucket: %s%s: %s", s->remote,
+                  (unsigned long long)r.left, leat__buf_str(&r.names), r.left > NAMED_MAX ? " …" : "",
+                  r.why.message);
+    leat__buf_reset(&r.names);
+    leat__free(old);
+    leat__free(kept);
+}
+
+/* ---- local files -------------------------------------------------------------------------- */
 
 #define NOTE ".upload" /* added to a file name: the file that records its upload */
 #define SENT "sent"    /* in place of the upload's ID: the upload is complete */
@@ -112,6 +186,7 @@ void leat__bucket_pack_forget(leat__bucket_pack *s)
 {
     leat__dir dir = {0};
     leat__buf path;
+    remove_replaced(s);
     if (leat_packer_discard(s->path, NULL) == LEAT_ESTATE) return; /* another run is packing there */
     (void)!leat__path_unlink(s->path, NULL); /* first: without its shards it cannot be opened */
     leat__buf_init(&path, LEAT__MEM_INGEST, 1u << 16);
@@ -195,6 +270,7 @@ int leat__bucket_pack_publish(leat__bucket_pack *s,
     bool set = strcmp(leat__path_base(first), leat__path_base(s->path)) != 0;
     for (uint32_t i = 0; set && !s->published && i < info.shards; i++)
         LEAT_GO(rc, out, upload(s, leat__file_path(leat__pack_file(pack, i)), true, progress, cookie, err));
+    LEAT_GO(rc, out, note_replaced(s, err));
     if (!s->published) rc = upload(s, s->path, false, progress, cookie, err);
     if (rc == LEAT_EEXIST)
         leat__fail(err, rc,

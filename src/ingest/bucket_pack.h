@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include <leat/ingest.h>
+#include <leat/log.h>
 
 #include "io/store.h"
 
@@ -19,6 +20,8 @@ typedef struct leat__bucket_pack {
     leat__store *store;
     char *folder, *path; /* local folder, and the pack in it */
     char *origin;        /* file that records what the pack was made from (pack_origin.h) */
+    char *replaced;      /* file with the list of shards of the set that this pack replaces */
+    const leat_log *log; /* set by the caller, for warnings; may be NULL */
     bool replace;
     bool published; /* an earlier run was killed after the last request: only cleanup remains */
 } leat__bucket_pack;
@@ -37,7 +40,8 @@ bool leat__bucket_pack_ready(const leat__bucket_pack *s);
 /* Fills in the counts of that pack. */
 int leat__bucket_pack_count(const leat__bucket_pack *s, leat_ingest_stats *own,
                             leat_error *err) LEAT_MUST_CHECK;
-/* Uploads all files of the pack and removes the local ones. `progress`: see leat__upload_opts. */
+/* Uploads all files of the pack and removes the local ones. If the pack replaced a set, that set's shards
+ * are removed from the bucket; a warning names those that stay. `progress`: see leat__upload_opts. */
 int leat__bucket_pack_publish(leat__bucket_pack *s,
                               int (*progress)(void *cookie, uint64_t done, uint64_t total), void *cookie,
                               leat_error *err) LEAT_MUST_CHECK;

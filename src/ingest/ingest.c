@@ -808,6 +808,7 @@ static int pack_into_bucket(const leat_ingest_opts *o, const leat__inspector *in
     leat_ingest_opts here = *o;
     sending s = {o, own};
     LEAT_TRY(leat__bucket_pack_open(&stage, o->output, o->replace != 0, o->resume != 0, err));
+    stage.log = &o->log;
     leat__origin was;
     const bool ready = o->resume && leat__bucket_pack_ready(&stage);
     const bool known = ready && leat__origin_read(stage.origin, &was);

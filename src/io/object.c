@@ -330,6 +330,15 @@ int leat__object_put(leat__store *s, const char *path, const void *data, size_t 
     return rc;
 }
 
+int leat__object_remove(leat__store *s, const char *path, leat_error *err)
+{
+    LEAT_TRY(refuse_web(s, "written", err));
+    leat__call c = leat__object_call(s, path, "DELETE");
+    int rc = leat__call_run(&c, err);
+    leat__http_req_reset(&c.http);
+    return rc == LEAT_ENOENT ? 0 : rc;
+}
+
 /* ---- upload ------------------------------------------------------------------------------ */
 
 typedef struct part {

@@ -53,6 +53,9 @@ int leat__object_writable(const leat__store *s, const char *path, leat_error *er
 int leat__object_put(leat__store *s, const char *path, const void *data, size_t len, bool absent,
                      leat_error *err) LEAT_MUST_CHECK;
 
+/* Removes an object; succeeds if it does not exist. */
+int leat__object_remove(leat__store *s, const char *path, leat_error *err) LEAT_MUST_CHECK;
+
 /* Uploads a local file in parts of at least `part_bytes` (0 = 16 MiB, more when there would be
  * over 10,000), several in parallel; failed parts are retried. The object becomes visible when it
  * is complete. A failed upload is aborted, so that nothing is stored and billed. `progress` is called

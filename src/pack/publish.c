@@ -15,6 +15,7 @@
 #include "pack/append.h"
 #include "pack/index.h"
 #include "pack/packer.h"
+#include "pack/reader.h"
 
 static int write_header_and_sync(leat__file *file, const leat__footer *f, bool sync, leat_error *err)
 {
@@ -158,17 +159,15 @@ static int unlink_with(const char *path, const char *suffix, leat_error *err)
 
 /* ---- replacing a set -------------------------------------------------------------------- */
 
-/* Returns the list of shards of the set at `path` as JSON text; "" when there is no set. Fails when something
- * exists there that cannot be read, because its shards are then unknown. */
-static int listed_shards(const char *path, char **text, leat_error *err)
+int leat__set_list(const char *path, char **text, leat_error *err)
 {
     leat__index *x = NULL;
     void *data = NULL;
     size_t len;
     *text = NULL;
     int rc = leat__index_open(&x, NULL, path, false, 0, err);
-    if (rc != 0 && rc != LEAT_ENOENT) return rc;
-    if (rc == 0 && x->footer.kind == LEAT__PACK_SET) {
+    if (rc != 0) return rc;
+    if (x->footer.kind == LEAT__PACK_SET) {
         rc = leat__index_load(x, leat__index_section(x, LEAT__SECTION_SHARDS), LEAT__PACK_JSON_MAX, 1, &data,
                               &len, err);
         *text = data;
@@ -178,6 +177,16 @@ static int listed_shards(const char *path, char **text, leat_error *err)
     }
     leat__index_close(&x);
     return rc;
+}
+
+/* Like leat__set_list; "" also when there is no pack. Fails when something exists there that cannot be read,
+ * because its shards are then unknown. */
+static int listed_shards(const char *path, char **text, leat_error *err)
+{
+    int rc = leat__set_list(path, text, err);
+    if (rc != LEAT_ENOENT) return rc;
+    *text = leat__strdup(LEAT__MEM_PACK, "");
+    return *text != NULL ? 0 : leat__fail_nomem(err, 1, "a list of shards");
 }
 
 int leat__packer_note_old(leat_packer *p, leat_error *err)
@@ -211,24 +220,43 @@ static json_t *names_of(const char *shards)
     return names;
 }
 
-/* Removes the files of the list `old` that are not in `kept`. Errors are ignored: a leftover file does no
- * harm to the finished pack. */
-static void remove_listed(const char *path, const char *old, const json_t *kept)
+/* Calls `each` for the files of the list `old` that are not in `kept`. */
+static void each_replaced(const char *old, const json_t *kept, void (*each)(void *cookie, const char *file),
+                          void *cookie)
 {
     json_t *names = names_of(old), *value;
     const char *file;
     json_object_foreach(names, file, value)
     {
-        if (!leat__path_relative_safe(file, strlen(file)) || strchr(file, '/') != NULL ||
-            json_object_get(kept, file) != NULL)
-            continue;
-        leat__buf name;
-        leat__buf_init(&name, LEAT__MEM_PACK, 1u << 20);
-        (void)leat__buf_append(&name, path, (size_t)(leat__path_base(path) - path));
-        if (leat__buf_puts(&name, file) == 0) (void)!leat__path_unlink(leat__buf_str(&name), NULL);
-        leat__buf_reset(&name);
+        bool beside = leat__path_relative_safe(file, strlen(file)) && strchr(file, '/') == NULL;
+        if (beside && json_object_get(kept, file) == NULL) each(cookie, file);
     }
     json_decref(names);
+}
+
+void leat__set_replaced(const char *old, const char *kept, void (*each)(void *cookie, const char *file),
+                        void *cookie)
+{
+    json_t *names = names_of(kept);
+    if (names != NULL) each_replaced(old, names, each, cookie);
+    json_decref(names);
+}
+
+static void remove_beside(void *cookie, const char *file)
+{
+    const char *path = cookie;
+    leat__buf name;
+    leat__buf_init(&name, LEAT__MEM_PACK, 1u << 20);
+    (void)leat__buf_append(&name, path, (size_t)(leat__path_base(path) - path));
+    if (leat__buf_puts(&name, file) == 0) (void)!leat__path_unlink(leat__buf_str(&name), NULL);
+    leat__buf_reset(&name);
+}
+
+/* Removes the files of the list `old` that are not in `kept`. Errors are ignored: a leftover file does no
+ * harm to the finished pack. */
+static void remove_listed(const char *path, const char *old, const json_t *kept)
+{
+    each_replaced(old, kept, remove_beside, (char *)path);
 }
 
 /* Returns the shards of the set at `path`, empty when there is no set; NULL when unknown. */

@@ -46,6 +46,13 @@ leat_pack *leat__pack_lacking(leat_pack *pack, uint32_t field);
  * is 1 there. */
 void leat__pack_fill(leat_pack *pack, uint32_t field, int64_t i, double f);
 
+/* Returns the list of a set's shards as JSON text (leat__free); "" for a pack in one file. LEAT_ENOENT: no
+ * pack. */
+int leat__set_list(const char *path, char **list, leat_error *err) LEAT_MUST_CHECK;
+/* Calls `each` for the files of the list `old` that the list `kept` does not have. */
+void leat__set_replaced(const char *old, const char *kept, void (*each)(void *cookie, const char *file),
+                        void *cookie);
+
 /* index_bytes returns the bytes of the index; index_keep sets how many of them may be cached in memory (never
  * fewer than before). Call before other threads use the pack. */
 uint64_t leat__pack_index_bytes(const leat_pack *pack);

@@ -397,7 +397,13 @@ class Bucket:
 
             def do_DELETE(self) -> None:
                 seen.append((self.command, self.path, {k.lower(): v for k, v in self.headers.items()}))
-                parts.pop(self.path.partition("?")[0], None)
+                if bucket.before_removal():
+                    self.close_connection = True
+                    return
+                if bucket.forbid_removal:
+                    self.answer(403, b"<Error><Code>AccessDenied</Code></Error>")
+                    return
+                (parts if "?" in self.path else objects).pop(self.path.partition("?")[0], None)
                 self.answer(204)
 
             def log_message(self, *args: object) -> None:
@@ -405,12 +411,14 @@ class Bucket:
 
         self.delay, self.objects, self.parts, self.seen = delay, objects, parts, seen
         self.fail_after = 1 << 60  # later GETs are answered with 500
+        self.forbid_removal = False  # DELETE is answered with 403
         self.fail_writes = False  # PUT and POST are answered with 500
         self.lost_answers = 0  # this many objects are stored without an answer: the connection closes
         self.suffixes = True  # ranges counted from the end are answered
         self.shift = 0  # bytes by which a range that is sent begins too early
         self.signed = False  # URLs with a signature: the name ends before the query
         self.before_write: Callable[[str], None] = lambda key: None
+        self.before_removal: Callable[[], bool] = lambda: False  # True: no answer, and nothing is removed
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.port = self.server.server_port
         threading.Thread(target=self.server.serve_forever, daemon=True).start()

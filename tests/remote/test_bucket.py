@@ -158,6 +158,74 @@ class Killed(Case):
         self.assertEqual(os.listdir(self.path("stage")), [])
 
 
+class Replaced(Case):
+    """--force removes the shards of the set that is replaced, but none that the new one names."""
+    shards = ("--page-bytes", "64K", "--shard-bytes", "1M")
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.pack(*self.shards)
+        self.old = set(self.bucket.objects)
+        self.assertGreater(len(self.old), 3)
+        self.bucket.objects["/b/p-other"] = b"not of leat"
+
+    def change(self) -> None:
+        """The first shards stay the same."""
+        for i in range(40, 48):
+            pathlib.Path(self.path(f"images/a/{i:02}.png")).write_bytes(png(2000 + i, 128))
+
+    def check(self) -> None:
+        self.run_leat("verify", "s3://b/p.leat")
+        count = json.loads(self.run_leat("info", "s3://b/p.leat", "--json"))["shards"]
+        self.assertEqual(len(self.bucket.objects), 1 + count + 1 if count > 1 else 2, self.bucket.objects.keys())
+        self.assertEqual(os.listdir(self.path("stage")), [])
+
+    def test_by_a_set(self) -> None:
+        self.change()
+        self.pack("--force", *self.shards)
+        self.assertGreater(len(self.old & set(self.bucket.objects)), 1)
+        self.assertGreater(len(self.old - set(self.bucket.objects)), 0)
+        self.check()
+
+    def test_by_the_same_set(self) -> None:
+        self.pack("--force", *self.shards)
+        self.assertEqual(self.old | {"/b/p-other"}, set(self.bucket.objects))
+        self.check()
+
+    def test_by_one_file(self) -> None:
+        self.pack("--force")
+        self.check()
+
+    def test_by_a_run_that_was_killed(self) -> None:
+        """After the new set was stored, before the old shards were removed."""
+        self.change()
+        child: list[subprocess.Popen] = []
+        self.bucket.before_removal = lambda: child[0].kill() is None
+        child.append(subprocess.Popen(self.command("pack", self.path("images"), "-o", "s3://b/p.leat", "--images", "keep", "--force",
+                                                   *self.shards), env=self.env(), stderr=subprocess.DEVNULL))
+        child[0].wait()
+        self.bucket.before_removal = lambda: False
+        self.assertEqual(self.old - set(self.bucket.objects), set())
+        self.pack("--force", "--resume", *self.shards)
+        self.assertGreater(len(self.old - set(self.bucket.objects)), 0)
+        self.check()
+
+    def test_where_nothing_may_be_removed(self) -> None:
+        self.bucket.forbid_removal = True
+        told = self.pack("--force")
+        self.assertEqual(self.old - set(self.bucket.objects), set())
+        for path in self.old - {"/b/p.leat"}:
+            self.assertIn(path.removeprefix("/b/"), told)
+        self.assertIn(f"{len(self.old) - 1} shards of the pack that was replaced stay", told)
+        self.assertEqual(self.bucket.count("DELETE"), 1)
+
+    def test_shards_of_another_name(self) -> None:
+        """A set that was copied to another name shares its shards."""
+        self.bucket.objects["/b/q.leat"] = self.bucket.objects["/b/p.leat"]
+        self.run_leat("pack", self.path("images"), "-o", "s3://b/q.leat", "--images", "keep", "--force")
+        self.run_leat("verify", "s3://b/p.leat")
+
+
 class Refusals(Case):
     def test_export_to_a_web_server(self) -> None:
         self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep")
