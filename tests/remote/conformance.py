@@ -164,6 +164,16 @@ class Operations:
         self.upload("images", "up/set.leat", "--shard-bytes", "1M", "--page-bytes", "128K")
         self.equal(digests(path("set.leat")), digests(self.there("up/set.leat"), env=self.env()))
 
+    def test_shards_of_a_replaced_set_go(self) -> None:
+        self.upload("images", "up/old.leat", "--shard-bytes", "1M", "--page-bytes", "128K")
+        shards = ["up/old-" + file.name.removeprefix("set-") for file in pathlib.Path(World.dir).glob("set-*.leat")]
+        self.equal([len(self.get(key)) > 0 for key in shards], [True] * len(shards))
+        self.upload("odd", "up/old.leat", "--force")
+        self.equal(self.get("up/old.leat"), pathlib.Path(path("odd.leat")).read_bytes())
+        for key in shards:
+            with self.assertRaises(urllib.error.HTTPError):  # type: ignore[attr-defined]
+                self.get(key)
+
     def test_upload_through_faults(self) -> None:
         proxy = Proxy(self.port, seed=5, drop=0.1, reset=0.1, error=0.1)
         proxy.method = "PUT"
