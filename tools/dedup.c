@@ -204,7 +204,7 @@ static int run(cli *c)
         return cli_usage(c, "--level is for exact, not for substring");
     if (o.compatible && o.threshold == 0 && cli_given(c, "clusters") && !o.clusters)
         return cli_usage(c, "--compatible makes components: --clusters star needs a --threshold");
-    if (cli_given(c, "task-bytes")) return cli_usage(c, "--task-bytes is for --on");
+    if (cli_given(c, "task-bytes")) return cli_usage(c, "--task-bytes needs --on");
     cli_progress bar;
     o.inputs = inputs;
     o.input_count = (uint32_t)(n - 1);

@@ -109,8 +109,8 @@ static int run(cli *c)
                  (unsigned long long)st.removed, cli_s(st.removed));
     if (st.stayed)
         cli_warn(c,
-                 "%llu file%s numbered after the last shard written (%s/%s): not as leat export wrote it, or "
-                 "after a gap",
+                 "%llu file%s numbered after the last shard written (%s/%s): changed, not from leat export, "
+                 "or after a gap",
                  (unsigned long long)st.stayed, st.stayed > 1 ? "s stay," : " stays,", o.folder,
                  st.stayed_first);
     char size[24];

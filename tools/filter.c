@@ -206,9 +206,9 @@ static int run(cli *c)
     if (!o.profile && !o.set && !o.modify && !o.columns && !o.score_only && !o.lid && !o.lang && !o.explain &&
         !o.look && !o.report)
         return cli_usage(c, "nothing to do: give --profile NAMES, --set RULES, --modify or --columns");
-    if (cli_given(c, "seed") && !o.look && !o.report) return cli_usage(c, "--seed is for --look");
+    if (cli_given(c, "seed") && !o.look && !o.report) return cli_usage(c, "--seed needs --look or --report");
     if (cli_given(c, "on")) return cli_python_ray(c);
-    if (cli_given(c, "task-bytes")) return cli_usage(c, "--task-bytes is for --on");
+    if (cli_given(c, "task-bytes")) return cli_usage(c, "--task-bytes needs --on");
     leat_filter_stats *st = LEAT_NEW(MISC, leat_filter_stats);
     if (!st) return cli_usage(c, "out of memory");
     watch w = {.c = c};

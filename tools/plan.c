@@ -64,7 +64,7 @@ static const leat__param model_options[] = {
     CLI_CHOICE("precision", 0, "auto", "auto|fp32|16-mixed|bf16-mixed|bf16-true", "of the training step"),
     CLI_CHOICE("optimizer", 0, "auto", "auto|sgd|momentum|adamw", "whose state is counted"),
     CLI_INT("epochs", 0, "1", 1, 1 << 24, "N", "passes over the dataset"),
-    CLI_FLAG("compile", 0, "the model is compiled"),
+    CLI_FLAG("compile", 0, "the model is compiled (torch.compile)"),
     CLI_FLAG("unfused-attention", 0, "attention stores its scores"),
     CLI_FLOAT("lr", 0, NULL, 1e-12, 1e6, "LR",
               "learning rate at a total batch of 256; default: 0.5, AdamW 0.00025"),

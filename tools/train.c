@@ -132,7 +132,7 @@ const cli_command cli_cmd_train = {
     .args =
         (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "train on this pack"}, {.name = NULL}},
     .options = {{"Recipe", recipe}, {"Data", data}, {"Machine", machine}, {"Output", output}},
-    .json = (const cli_key[]){{"epochs", "passes that were trained"},
+    .json = (const cli_key[]){{"epochs", "epochs that were trained"},
                               {"steps", "updates of the weights"},
                               {"top1", "share of --val that is classified right"},
                               {"top5", "share with the right class among the first five"},

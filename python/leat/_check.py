@@ -172,7 +172,7 @@ def utf8_path(name: str, value: object) -> str:
 def local(folder: str) -> str:
     """A folder that will be made on this machine."""
     if "://" in folder:
-        raise UnsupportedError(f"{public(folder)}: can only be written on this machine")
+        raise UnsupportedError(f"{public(folder)}: must be a local path")
     return folder
 
 

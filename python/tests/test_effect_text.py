@@ -211,7 +211,7 @@ FILTER = {
     "threads": lambda c: c.threads("filter --set words.min=5"),
     "memory": lambda c: c.refused("", F, *KEEP, "--memory", "100K", code=3),
     "on": lambda c: (c.refused("--on: nowhere is not", F, *KEEP, "--on", "nowhere"), c.refused("--look: does not work", F, *KEEP, "--on", "ray", "--look", 2)),
-    "task-bytes": lambda c: c.refused("--task-bytes is for --on", F, *KEEP, "--task-bytes", "1M"),
+    "task-bytes": lambda c: c.refused("--task-bytes needs --on", F, *KEEP, "--task-bytes", "1M"),
 }
 
 D, E = "dedup fuzzy", "dedup exact"
@@ -248,7 +248,7 @@ DEDUP = {
     "bands-per-iteration": lambda c: c.differ(D, "--bands-per-iteration", 7),
     "checkpoint": lambda c: c.checkpoint(),
     "on": lambda c: (c.refused("--on: nowhere is not", D, "--on", "nowhere"), c.refused("--plan: does not work", D, "--on", "ray", "--plan")),
-    "task-bytes": lambda c: c.refused("--task-bytes is for --on", D, "--task-bytes", "1M"),
+    "task-bytes": lambda c: c.refused("--task-bytes needs --on", D, "--task-bytes", "1M"),
 }
 
 

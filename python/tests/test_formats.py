@@ -439,7 +439,7 @@ def test_only_shards_of_leat_are_replaced(tmp_path, to, end):
     for place in (1, 0):  # found when the second one begins, and before the first
         (folder / f"{place:05d}.{end}").write_bytes(whole)
         there = {p.name: p.read_bytes() for p in folder.iterdir()}
-        with pytest.raises(leat.ArgumentError, match=f"{place:05d}.{end}: is not a shard as leat export wrote it.*move it away"):
+        with pytest.raises(leat.ArgumentError, match=f"{place:05d}.{end}: is not an unchanged shard of leat export.*move it away"):
             leat.export(source, folder, to=to, shard_bytes="64K", force=True)
         assert {p.name: p.read_bytes() for p in folder.iterdir()} == there
 
@@ -454,7 +454,7 @@ def test_a_shard_that_was_extended_is_kept(tmp_path):
     with tarfile.open(shard, "a") as tar:
         tar.add(tmp_path / "p.leat", "mine.leat")
     before = shard.read_bytes()
-    with pytest.raises(leat.ArgumentError, match="00000.tar: is not a shard as leat export wrote it"):
+    with pytest.raises(leat.ArgumentError, match="00000.tar: is not an unchanged shard of leat export"):
         leat.export(tmp_path / "p.leat", tmp_path / "s", to="webdataset", force=True)
     assert shard.read_bytes() == before
 

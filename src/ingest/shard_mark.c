@@ -87,8 +87,8 @@ int leat__shard_foreign(const char *path, leat_error *err)
 {
     return leat__fail(
         err, LEAT_EINVAL,
-        "%s: is not a shard as leat export wrote it, and only these are replaced; move it away or "
-        "give another folder",
+        "%s: is not an unchanged shard of leat export, so it is not replaced; move it away or give "
+        "another folder",
         path);
 }
 

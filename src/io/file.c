@@ -496,7 +496,7 @@ int leat__path_resolve(const char *path, char **target, leat_error *err)
 int leat__path_local(const char *path, const char *hint, leat_error *err)
 {
     if (!leat__path_remote(path)) return 0;
-    return leat__fail(err, LEAT_ENOTSUP, "%.200s: can only be written on this machine%s", path, hint);
+    return leat__fail(err, LEAT_ENOTSUP, "%.200s: must be a local path%s", path, hint);
 }
 
 int leat__path_mkdir(const char *path, leat_error *err)

@@ -79,11 +79,11 @@ bool leat__advice_single(const leat__advice_facts *f, char text[LEAT__ADVICE_TEX
 
     if (f->left_out == 0) return false;
     if (f->never > 0) snprintf(packs, sizeof packs, ", with %u of the packs unused", f->never);
-    snprintf(
-        text, LEAT__ADVICE_TEXT,
-        "batches of one pack each: %llu samples of an epoch are left out%s, because an epoch has only "
-        "whole batches of %llu samples. Smaller batches leave out fewer, stratified or shuffled ones none",
-        (unsigned long long)f->left_out, packs, (unsigned long long)f->batch_size * f->world);
+    snprintf(text, LEAT__ADVICE_TEXT,
+             "batches of one pack each: %llu samples of an epoch are left out%s, because an epoch has only "
+             "whole batches of %llu samples. Smaller batches leave out fewer; stratified or shuffled batches "
+             "leave out none",
+             (unsigned long long)f->left_out, packs, (unsigned long long)f->batch_size * f->world);
     return true;
 }
 

@@ -455,8 +455,8 @@ static int check_output(const leat_packer *p, leat_error *err)
     return leat__file_only_pack(p->path, p->replace, err);
 }
 
-/* Takes over from an unfinished run that is not resumed. Its lock shows whether it is dead. A run that cannot
- * be resumed is discarded. */
+/* Starts again where an earlier run left an unfinished pack; fails while that run still holds its lock.
+ * Discards that pack if it cannot be resumed or is to be replaced; fails with LEAT_EEXIST otherwise. */
 static int take_over(leat_packer *p, const leat_packer_opts *o, const char *journal, uint64_t id,
                      leat_error *err)
 {
@@ -511,7 +511,7 @@ static int refuse_remote(const char *path, bool append, leat_error *err)
 {
     if (append)
         return leat__fail(err, LEAT_ENOTSUP, "%.200s: only packs on this machine can be changed", path);
-    return leat__path_local(path, "; then 'leat pack FILE -o URL' uploads it", err);
+    return leat__path_local(path, "; 'leat pack FILE -o URL' uploads a finished pack", err);
 }
 
 int leat_packer_open(leat_packer **out, const char *path, const leat_packer_opts *opts, leat_error *err)

@@ -396,11 +396,13 @@ static int solve_batch(const leat_plan_facts *facts, const leat_plan *plan, uint
 static int solve_gpus(const leat_plan_facts *facts, const leat_plan *plan, uint64_t *value, leat_error *err)
 {
     if (plan->facts.gpus == 0 || plan->ram.limit == 0 || plan->facts.cpus == 0)
-        return leat__fail(err, LEAT_EINVAL, "the most GPUs need a GPU, a memory limit and a number of CPUs");
-    if (plan->speed.cores_needed <= 0 || plan->vram.limit == 0)
         return leat__fail(err, LEAT_EINVAL,
-                          "the most GPUs need the GPU's rate and memory: give a known GPU and model, or "
-                          "its memory and a measured step time");
+                          "solving for the number of GPUs needs a GPU, a memory limit and a number of CPUs");
+    if (plan->speed.cores_needed <= 0 || plan->vram.limit == 0)
+        return leat__fail(
+            err, LEAT_EINVAL,
+            "solving for the number of GPUs needs the GPU's rate and memory: give a known GPU and "
+            "model, or the GPU's memory and a measured step time");
     leat_plan_facts f = *facts;
     leat_plan one; /* more GPUs take at least as many cores each */
     set_gpus(&f, 1);

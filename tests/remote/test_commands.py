@@ -165,14 +165,14 @@ class LocalOnly(unittest.TestCase):
     def test_commands_that_write_files(self) -> None:
         env = environment(World.weed.port)
         said = leat("split", path("one.leat"), "-o", f"s3://{BUCKET}/parts", env=env, code=2)
-        self.assertIn(f"s3://{BUCKET}/parts: can only be written on this machine", said)
+        self.assertIn(f"s3://{BUCKET}/parts: must be a local path", said)
         pathlib.Path(path("texts.jsonl")).write_text('{"id": "a", "text": "one two"}\n', encoding="utf-8")
         for command in (("filter", "--profile", "gopher@paper"), ("dedup", "exact")):
             said = leat(*command, path("texts.jsonl"), "-o", f"s3://{BUCKET}/kept", env=env, code=2)
-            self.assertIn(f"s3://{BUCKET}/kept: can only be written on this machine", said)
+            self.assertIn(f"s3://{BUCKET}/kept: must be a local path", said)
         self.assertFalse(os.path.exists("s3:"))
         said = leat("show", path("one.leat"), "-o", f"s3://{BUCKET}/sheet.png", env=env, code=2)
-        self.assertIn(f"s3://{BUCKET}/sheet.png: can only be written on this machine", said)
+        self.assertIn(f"s3://{BUCKET}/sheet.png: must be a local path", said)
 
 
 class Regions(unittest.TestCase):

@@ -30,7 +30,7 @@ $ leat load a.leat b.leat --default score=0 --choose all,1 --replacement --json 
 
 # batches of one pack each: what whole batches leave out is said
 $ leat load a.leat b.leat --default score=0 --mix-batches single -b 4 --json | jget samples
-! leat load: warning: batches of one pack each: 2 samples of an epoch are left out, with 1 of the packs unused, because an epoch has only whole batches of 4 samples. Smaller batches leave out fewer, stratified or shuffled ones none
+! leat load: warning: batches of one pack each: 2 samples of an epoch are left out, with 1 of the packs unused, because an epoch has only whole batches of 4 samples. Smaller batches leave out fewer; stratified or shuffled batches leave out none
 4
 
 # from a file

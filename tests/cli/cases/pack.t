@@ -139,13 +139,13 @@ $ leat export photos.leat -o tars --to webdataset -f --json | jget samples files
 2
 2
 PAR1mine
-! leat export: warning: 2 files stay, numbered after the last shard written (tars/00001.tar): not as leat export wrote it, or after a gap
+! leat export: warning: 2 files stay, numbered after the last shard written (tars/00001.tar): changed, not from leat export, or after a gap
 ! leat export: tars/00000.tar: already exists
 ! --force replaces what is there
-! leat export: tars/00000.tar: is not a shard as leat export wrote it, and only these are replaced; move it away or give another folder
-! leat export: tars/00000.tar: is not a shard as leat export wrote it, and only these are replaced; move it away or give another folder
-! leat export: tars/00000.tar: is not a shard as leat export wrote it, and only these are replaced; move it away or give another folder
-! leat export: tables/00000.parquet: is not a shard as leat export wrote it, and only these are replaced; move it away or give another folder
+! leat export: tars/00000.tar: is not an unchanged shard of leat export, so it is not replaced; move it away or give another folder
+! leat export: tars/00000.tar: is not an unchanged shard of leat export, so it is not replaced; move it away or give another folder
+! leat export: tars/00000.tar: is not an unchanged shard of leat export, so it is not replaced; move it away or give another folder
+! leat export: tables/00000.parquet: is not an unchanged shard of leat export, so it is not replaced; move it away or give another folder
 
 # a demo draws into no folder of a user
 $ mkdir -p own/photos/class-000; cp photos/cat/1.png own/photos/class-000/cat.jpg

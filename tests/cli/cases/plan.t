@@ -225,7 +225,7 @@ $ leat plan --dtype f32 --model vit_l --vram 1G --ram 62G --cpus 16 --solve batc
 
 # no number for unknown GPUs; no batch beyond the dataset
 $ leat plan --model resnet18 --ram 16G --cpus 4 --vram 16G --batch 256 --gpu ours --solve gpus
-! leat plan: the most GPUs need the GPU's rate and memory: give a known GPU and model, or its memory and a measured step time (see leat plan --help)
+! leat plan: solving for the number of GPUs needs the GPU's rate and memory: give a known GPU and model, or the GPU's memory and a measured step time (see leat plan --help)
 = 2
 
 $ leat plan --samples 7 --gpus 0 --ram 500G --cpus 16 --image 32 --dtype u8 --solve batch

@@ -385,7 +385,7 @@ $ leat dedup images a.leat -o b.leat --on ray
 = 2
 
 $ leat dedup exact a.jsonl -o b --task-bytes 1M
-! leat dedup: --task-bytes is for --on (see leat dedup --help)
+! leat dedup: --task-bytes needs --on (see leat dedup --help)
 = 2
 
 # the doctor on the report of a run
@@ -450,7 +450,7 @@ $ leat dedup fuzzy in.jsonl -o none2 --bands-per-iteration 50
 = 2
 
 $ leat filter in.jsonl -o none2 --set words.min=5 --seed 5
-! leat filter: --seed is for --look (see leat filter --help)
+! leat filter: --seed needs --look or --report (see leat filter --help)
 = 2
 
 $ leat filter in.jsonl -o none2 --set words.min=5 --memory 4M
