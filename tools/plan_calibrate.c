@@ -57,12 +57,12 @@
 #define QUICK_SLICES_COLD 4               /* when reads are also measured */
 #define QUICK_BYTES (UINT64_C(256) << 20) /* more than CPU caches hold, which would speed up raw pixels */
 #define QUICK_BYTES_COLD (UINT64_C(32) << 20) /* they must be read first */
-#define BUCKET_BYTES (UINT64_C(8) << 20)      /* limited, because they cost money */
+#define BUCKET_BYTES (UINT64_C(8) << 20)      /* limited, because reads from a bucket cost money */
 #define BUCKET_PARTS 16u                      /* parts of 1 MiB, for the rate of the link */
 #define QUICK_BYTES_OWN (UINT64_C(64) << 20)  /* the loader must first cache them */
 #define FILL 3 /* samples delivered to fill the cache, as a multiple of those in these bytes */
 #define BUCKET_BATCH 64u
-#define QUICK_SPREAD 0.20 /* nine of ten runs were within this of a short measurement */
+#define QUICK_SPREAD 0.20 /* 90 % of the runs differed from a short measurement by at most this share */
 #define CALM_SPREAD 0.10  /* the same for a calibration */
 #define QUICK_COLD_SPREAD 0.30
 #define MANY_READS 16u /* concurrent reads, as a loader uses on slow storage */

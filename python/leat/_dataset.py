@@ -43,7 +43,7 @@ class Image:
 
     @property
     def wide(self) -> bool:
-        """Whether it is other than an 8-bit image of 1, 3 or 4 channels."""
+        """False for 8-bit images of 1, 3 or 4 channels, True for all others."""
         return self.dtype != np.uint8 or self.channels not in (1, 3, 4)
 
     def decode(self, orientation: Literal["apply", "ignore"] = "apply", *, rgb: bool | None = None) -> np.ndarray:

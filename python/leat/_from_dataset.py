@@ -174,7 +174,7 @@ def _chunk(first: int, last: int) -> tuple[list[Any], Exception | None]:
             if isinstance(sample, Mapping):
                 chunk.append({name: _plain(value) for name, value in sample.items()})
             elif isinstance(sample, (str, bytes)) or not isinstance(sample, Iterable):
-                chunk.append(sample)  # the writer refuses it, with its number
+                chunk.append(sample)  # the writer refuses it and names its number
             else:
                 chunk.append([_plain(value) for value in sample])
             pickle.dumps(chunk[-1])

@@ -353,7 +353,7 @@ class Loader(Generic[B_co]):
         images = None
         if image is not _SAME:
             if image is None:
-                raise ArgumentError("image: the images of a loader cannot be taken away: make a new loader")
+                raise ArgumentError("image: cannot be None: make a new loader for batches without images")
             _, images = _images(image, self._asked_fields, self.channels_last, self)
             if images is None:
                 images = [(None, None, ops.text(image))]
@@ -597,7 +597,7 @@ class Loader(Generic[B_co]):
         self._running = self._untransformed = None
         self._base = position
         self._refresh()
-        # an epoch that began without its last samples ends without them
+        # A resumed epoch leaves out its last samples if it did so when the state was saved.
         short = self._drop is None and state.get("left_out") is True
         batches = min(self._batches, count // global_batch) if short else self._batches
         finished = position >= count or position // global_batch >= batches

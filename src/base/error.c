@@ -96,8 +96,8 @@ static void finish_message(leat_error *err)
     make_printable(err->message);
 }
 
-/* Formats a message and shows options that `fmt` has in backquotes; backquotes in file names stay. Returns
- * the length as vsnprintf does.
+/* Formats a message. Names in backquotes in `fmt` are options: they are shown as flags or as names.
+ * Backquotes in the arguments, such as file names, stay. Returns the length as vsnprintf does.
  */
 static int format(char *out, size_t size, const char *fmt, va_list ap)
 {

@@ -21,7 +21,7 @@ typedef enum leat__param_kind {
     LEAT__PARAM_SECONDS, /* double with units: 250ms, 3s */
     LEAT__PARAM_CHOICE,  /* one of `choices` ("a|b|c"); value is its index */
     LEAT__PARAM_STRING,  /* text */
-    LEAT__PARAM_PATH,    /* text, completes as a file name */
+    LEAT__PARAM_PATH,    /* text; shells complete it as a file name */
     LEAT__PARAM_FLOATS,  /* fixed number of doubles, "0.485,0.456,0.406"; the number is `arity` */
     LEAT__PARAM_INTS     /* fixed number of integers, "224,256" */
 } leat__param_kind;

@@ -41,10 +41,10 @@ typedef struct leat__jpeg_traits {
  * to block[c] + 64 * (y * stride[c] + n * mcu_h + x), in natural order, including zeros. mcu_h is the
  * component's h, or 1 in a scan of one component. */
 typedef struct leat__jpeg_blocks {
-    int16_t *block[4];         /* 16-byte aligned */
-    size_t stride[4];          /* in blocks */
-    uint8_t *last[4];          /* or NULL: at the same positions without the factor 64, the zigzag position
-                                  after which all coefficients are zero */
+    int16_t *block[4]; /* 16-byte aligned */
+    size_t stride[4];  /* in blocks */
+    uint8_t *last[4];  /* or NULL: one byte per block, in the same order as `block`: the zigzag position after
+                          which its coefficients are zero */
     leat__jpeg_traits *traits; /* or NULL: updated */
     bool means_only[4];        /* only without traits: writes only coefficient 0 of each block */
 } leat__jpeg_blocks;

@@ -285,7 +285,7 @@ static int tiff_probe(const uint8_t *data, size_t len, leat__image_info *info, l
 /* A strip or a tile: its position in the image, and its bytes. */
 typedef struct piece {
     uint32_t x, y, width, height;
-    uint16_t plane; /* of separate planes; else 0 */
+    uint16_t plane; /* number of the plane if channels are stored separately, else 0 */
     const uint8_t *data;
     size_t stride;
 } piece;

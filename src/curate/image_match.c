@@ -28,8 +28,8 @@
 #define HOPEFUL 0.35f         /* similarity from which borders and covered parts are searched */
 #define FRAMED_LEAST 0.5f     /* similarity from which borders of both images matter */
 #define PART 0.8f             /* scale below which one image counts as a more detailed part of the other, */
-#define PART_LEAST 0.64f      /* similarity from which that matters, */
-#define PART_COST 0.1f        /* and what is subtracted from the similarity at equal detail */
+#define PART_LEAST 0.64f      /* least similarity for which such a part is searched, */
+#define PART_COST 0.1f        /* and the part's similarity is reduced by this */
 #define CELLS 8               /* cells per side: a covered part is a rectangle of cells */
 #define COVERED_MOST 16       /* most covered cells: a quarter of the image */
 #define COVERED_LEAST 0.85f   /* similarity of the rest, */

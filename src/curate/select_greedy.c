@@ -45,7 +45,7 @@ typedef struct progress {
 typedef struct greedy {
     leat__greedy *g;
     void (*compare)(const float *a, const float *b, size_t dim, size_t count, float *out);
-    float *near;    /* squared distance to the nearest compared chosen row */
+    float *near;    /* squared distance to the nearest of the chosen rows it was compared with */
     uint32_t *seen; /* number of chosen rows it was compared with */
     double *bound;  /* logarithm of the upper bound of the score, without the factor of the group */
     float *centres; /* vectors of the chosen rows */

@@ -119,8 +119,8 @@ static void pretend_training(exam *e, double step_ms)
     }
 }
 
-/* Counts a batch that came `passed` seconds after the run began. The first of an epoch, which was waited for
- * since `start_s`, is a start. */
+/* Counts a batch that came `passed` seconds after the run began. For the first batch of an
+ * epoch, start_s >= 0 is when the wait for it began: only that wait is recorded. */
 static void count_batch(halves *h, double passed, double start_s, double seconds, uint32_t samples)
 {
     if (start_s >= 0) {
@@ -138,7 +138,8 @@ static void count_batch(halves *h, double passed, double start_s, double seconds
     h->late_batches++;
 }
 
-/* The rate of the second half, when the first has filled all queues, and by how much both disagree. */
+/* Computes the rate of the second half, when the queues are full, and how much it differs from the first.
+ * False when there are too few batches. */
 static bool second_half(const halves *h, double *rate, double *spread)
 {
     if (h->late_batches < HALF_LEAST || h->early == 0) return false;

@@ -47,7 +47,7 @@
 #define NO_GAIN 1.1         /* ample memory must raise the rate by this factor to count */
 #define SLACK 1.2           /* factor by which the loader must be faster than the trainer needs */
 #define BUSY_READS 0.5      /* least mean reads in flight when storage is at work */
-#define BUSY_PART 0.25      /* least share of the reads that may be in flight */
+#define BUSY_PART 0.25      /* least mean reads in flight as a share of io_depth, unless reads are slow */
 #define MEMORY_READ_MS 0.1  /* faster reads come from memory */
 #define STORAGE_READ_MS 5.0 /* slower reads come from storage, even if only a few are in flight */
 #define BUSY_DEVICE 0.8     /* share of the step */

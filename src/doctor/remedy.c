@@ -240,8 +240,8 @@ static bool deeper_reads(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     f->io_depth = 64;
     if (known(f->io_warm))
         f->io_warm = LEAT_MAX(f->io_warm, known(f->io_warm_deep) ? f->io_warm_deep : f->io_deep);
-    if (w->reach < 1 && d->limit == LEAT_LIMIT_IO) /* a set depth is used at once, without a search */
-        w->reach = (w->reach + 1) / 2;
+    /* a depth set by the user is used at once, without a search */
+    if (w->reach < 1 && d->limit == LEAT_LIMIT_IO) w->reach = (w->reach + 1) / 2;
     act(r, LEAT_BASIS_MODEL, "io-depth=64", "64 reads in flight: latency limits the storage, not bandwidth");
     return true;
 }

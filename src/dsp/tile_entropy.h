@@ -28,14 +28,14 @@
 /* Maps a position in a block's bitmap to row * 8 + column. The block is eight groups of two rows by four
  * columns; a group is one byte of the bitmap. */
 static const uint8_t leat__tile_order[64] = {
-    0,  1,  2,  3,  8,  9,  10, 11, /* rows 0, 1 left */
-    16, 17, 18, 19, 24, 25, 26, 27, /* rows 2, 3 left */
-    4,  5,  6,  7,  12, 13, 14, 15, /* rows 0, 1 right */
-    32, 33, 34, 35, 40, 41, 42, 43, /* rows 4, 5 left */
-    20, 21, 22, 23, 28, 29, 30, 31, /* rows 2, 3 right */
-    48, 49, 50, 51, 56, 57, 58, 59, /* rows 6, 7 left */
-    36, 37, 38, 39, 44, 45, 46, 47, /* rows 4, 5 right */
-    52, 53, 54, 55, 60, 61, 62, 63, /* rows 6, 7 right */
+    0,  1,  2,  3,  8,  9,  10, 11, /* left half of rows 0 and 1 */
+    16, 17, 18, 19, 24, 25, 26, 27, /* left half of rows 2 and 3 */
+    4,  5,  6,  7,  12, 13, 14, 15, /* right half of rows 0 and 1 */
+    32, 33, 34, 35, 40, 41, 42, 43, /* left half of rows 4 and 5 */
+    20, 21, 22, 23, 28, 29, 30, 31, /* right half of rows 2 and 3 */
+    48, 49, 50, 51, 56, 57, 58, 59, /* left half of rows 6 and 7 */
+    36, 37, 38, 39, 44, 45, 46, 47, /* right half of rows 4 and 5 */
+    52, 53, 54, 55, 60, 61, 62, 63, /* right half of rows 6 and 7 */
 };
 
 /* Bits of the groups in the 4x4 corner of low frequencies: groups 0 and 1. */

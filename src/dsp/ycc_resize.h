@@ -25,10 +25,10 @@ typedef struct leat__ycc_axis {
     uint32_t stride;    /* outputs with padding */
     uint32_t pairs;     /* of taps, the same for all outputs */
     uint32_t *first;    /* per output, relative to lo; all taps are inside the width */
-    uint16_t *weight;   /* pair by pair, per output: the weight of the first tap in the low byte */
-    int32_t *base;      /* per group of outputs: offset at which kernels load */
-    uint16_t *take;     /* per output: which loaded bytes are its first pair */
-    uint32_t loads;     /* adjacent loads that each group needs, 1 or 2; 0: two are not enough */
+    uint16_t *weight; /* weight[pair * stride + output]: two weights, that of the first tap in the low byte */
+    int32_t *base;    /* per group of outputs: offset at which kernels load */
+    uint16_t *take;   /* per output: which loaded bytes are its first pair */
+    uint32_t loads;   /* adjacent loads that each group needs, 1 or 2; 0: two are not enough */
     void *block;
     size_t cap;
 } leat__ycc_axis;

@@ -51,8 +51,8 @@ struct leat__node {
     leat_task pub; /* first member: a leat_task * is cast to a leat__node * */
     leat_flow *flow;
     leat__node *next, *prev; /* in one list at a time */
-    uint64_t held;           /* bytes charged between stages */
-    uint64_t grant;          /* bytes charged on top while it runs */
+    uint64_t held;           /* bytes charged, also while it waits between stages */
+    uint64_t grant;          /* additional bytes charged while it runs */
     uint64_t since_ns;       /* time it became ready or started */
     leat_error *why;         /* owned; pub.error points to it */
     leat__node **members;    /* owned; pub.members points to it */
@@ -174,7 +174,7 @@ typedef struct leat__control_state {
     int32_t tried;                          /* knob + 1 of the change being judged, 0 = none */
     uint32_t tried_from, tried_stage;
     leat__rate_mean tried_rate;
-    double tried_cost_ns, tried_step_ns; /* before the change */
+    double tried_cost_ns, tried_step_ns; /* cost per task and step time before that change */
     uint32_t judging;                    /* ticks since the change */
     uint64_t judged_items;
     bool ramped;      /* the slow start of the I/O depth is over */
@@ -210,7 +210,7 @@ struct leat_flow {
     uint64_t source_later_ns; /* do not call the source before this time */
     uint64_t floor;
     uint64_t out_bound; /* most bytes that one result holds */
-    uint64_t reclaim;   /* bytes refused to its senior, to be requested from the budget's keepers */
+    uint64_t reclaim;   /* bytes its senior task was refused; the keepers of caches are asked to free them */
     bool reclaimed;     /* the keepers were asked since the last change */
     uint64_t moved_ns;  /* time a task was last started */
     atomic_uint_fast64_t charged;

@@ -20,7 +20,8 @@ void *leat__gpu_stream_handle(leat__gpu_stream *s); /* the driver's handle */
 
 void leat__gpu_stream_drain(leat__gpu_stream *s); /* waits for all queued work, failed or not */
 
-/* Queue a copy. The host memory must stay valid until an event recorded after it has passed. */
+/* Queue a copy. The host memory must stay valid until the copy is done, which an event recorded after it
+ * shows. */
 int leat__gpu_copy_in(leat__gpu_stream *s, leat__gpu_memory to, const void *from, uint64_t bytes,
                       leat_error *err) LEAT_MUST_CHECK;
 int leat__gpu_copy_out(leat__gpu_stream *s, void *to, leat__gpu_memory from, uint64_t bytes,

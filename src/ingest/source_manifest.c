@@ -288,7 +288,8 @@ static bool labels_are_names(const manifest_source *s)
     return s->label_column >= 0 && (s->columns[s->label_column].saw & SAW_TEXT);
 }
 
-/* Fails when only some labels are whole numbers: all would become names, numbered in another order. */
+/* Fails when only some labels are whole numbers. All would be taken as names, and each name would get a new
+ * number. */
 static int check_labels(const manifest_source *s, leat_error *err)
 {
     if (s->label_column < 0 || s->json) return 0;

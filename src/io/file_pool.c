@@ -20,7 +20,7 @@
 #define SEATS_MIN 2u
 
 struct leat__file_pool {
-    uint64_t room, open;               /* most seats with open descriptors, and how many there are */
+    uint64_t room, open;               /* seats with open descriptors: the maximum, and the current number */
     uint64_t waiting_kind, other_kind; /* taken seats, by whether the caller can wait */
     leat__seat *oldest, *newest;       /* list of idle seats with open descriptors */
     leat__cond given;

@@ -29,7 +29,7 @@ typedef int (*leat__object_fn)(void *cookie, const leat__object *o, leat_error *
 int leat__object_list(leat__store *s, const char *path, bool folders, leat__object_fn each, void *cookie,
                       leat_error *err) LEAT_MUST_CHECK;
 
-/* Reads one whole object with one request; retried from the start when the body breaks. */
+/* Reads one whole object with one request; retried from the start when the connection breaks in between. */
 typedef struct leat__object_get {
     const char *path;
     uint64_t max;   /* bytes: more is LEAT_ELIMIT */

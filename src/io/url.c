@@ -138,7 +138,7 @@ int leat__url_query(leat__buf *out, const leat__pair *pairs, size_t count)
 
 char *leat__path_display(const char *path)
 {
-    const size_t len = strlen(path), size = len + 8; /* dots may replace fewer bytes than they take */
+    const size_t len = strlen(path), size = len + 8; /* a "…" may be longer than the secret it replaces */
     const size_t host = leat__str_web_prefix(path);
     char *text = leat__alloc(LEAT__MEM_IO, size);
     if (text == NULL) return NULL;

@@ -23,8 +23,8 @@ int leat__ragged_measure(leat_pack *pack, uint32_t field, const uint64_t *indice
                          uint32_t batch, bool repeats, leat__ragged_bound *out,
                          leat_error *err) LEAT_MUST_CHECK;
 
-/* Measures a bound where the bytes of a value are computed from its index entry. Entries that are damaged or
- * absent are ignored. */
+/* Like leat__ragged_measure, for values whose size in bytes `value` computes from the index entry. Ignores
+ * damaged and absent entries. */
 typedef struct leat__measured {
     leat_pack *pack;
     uint32_t field;

@@ -66,8 +66,8 @@ typedef struct leat__device_mark {
 leat__device_mark leat__device_chunk_mark(const leat__device_chunk *c);
 void leat__device_chunk_rewind(leat__device_chunk *c, leat__device_mark mark);
 
-/* Returns why a device cannot run any part of the pipeline, or NULL when it can. The text ends a sentence
- * that begins with *op. Ops on whole batches are checked elsewhere (loader/device_mix.h). */
+/* Returns NULL when a device can run the pipeline, otherwise the reason: the end of a sentence that begins
+ * with *op. One unsupported op is enough. Ops on whole batches are checked in loader/device_mix.h. */
 const char *leat__device_refuses(const leat__pipeline *p, const char **op);
 
 /* Returns the share of tiled images of this size, from 0 to 1, that a device can decode: draws decide about

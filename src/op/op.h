@@ -69,8 +69,8 @@ typedef struct leat__op_def {
     void (*reach)(const leat__op_spec *op, leat__op_reach *r);
 } leat__op_def;
 
-/* Lists with one number for all channels, or one per channel. The number of channels is checked when the
- * pipeline knows its images (wide_check.c). */
+/* Checks that a list of one number for all channels, or one per channel, is not empty. Its length is checked
+ * when the pipeline knows its images (wide_check.c). */
 int leat__op_check_channels(const leat__op_spec *op, int param, leat_error *err) LEAT_MUST_CHECK;
 void leat__op_fill(const leat__value *v, float fill[LEAT__CHANNELS_MAX]);
 
@@ -92,7 +92,8 @@ const leat__op_def *leat__op_at(uint32_t index); /* NULL past the end */
 const leat__op_def *leat__op_find(const char *name);
 const char *leat__op_nearest(const char *name); /* for a hint; NULL when no name is similar */
 
-/* True for RandomResizedCrop and Resize, whose first parameter is only the size that they resize to. */
+/* True for RandomResizedCrop and Resize, whose first parameter sets only the output size, not the region that
+ * is taken. */
 bool leat__op_resizes(const leat__op_def *def);
 
 /* Draws whether an op with probability `p` happens; draws nothing when p is 1. */

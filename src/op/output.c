@@ -23,7 +23,7 @@ static const leat__param normalize_params[] = {
 
 static int normalize_check(const leat__op_spec *op, leat_error *err)
 {
-    for (int i = 0; i < 2; i++) /* the number of channels is not known yet */
+    for (int i = 0; i < 2; i++) /* the length is checked when the number of channels is known */
         if (op->value[i].count < 1)
             return leat__fail(err, LEAT_EINVAL, "Normalize.%s: one number or one per channel",
                               op->def->params[i].name);

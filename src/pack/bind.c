@@ -105,7 +105,7 @@ static bool find_rows(leat_pack *columns, leat_pack *pack, uint64_t *first, uint
     *names = json_array_size(packs) > 0 ? NAMES_SEVERAL : one ? NAMES_ONE : NAMES_NOTHING;
     if (*names != NAMES_NOTHING &&
         (fingerprint_of(columns) == fingerprint_of(pack) || are_siblings(source, pack)))
-        *names = NAMES_NOTHING; /* the same rows */
+        *names = NAMES_NOTHING; /* both have the same rows: nothing to look up */
     else if (*names == NAMES_SEVERAL) ok = find_pack(packs, pack, first, total);
     else if (*names == NAMES_ONE) ok = is_fingerprint(one, fingerprint_of(pack));
     json_decref(root);

@@ -16,7 +16,7 @@
 #include "base/num.h"
 #include "pack/keysort.h"
 
-#define COLUMN_BUFFERS (16u << 20) /* of all columns together, at most 256 KiB each */
+#define COLUMN_BUFFERS (16u << 20) /* bytes for all columns together; at most 256 KiB each */
 
 /* ---- the plan: position of each section ------------------------------------------------- */
 

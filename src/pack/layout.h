@@ -14,9 +14,9 @@
 #include "base/error.h"
 
 #define LEAT__PACK_BLOCK 4096u
-#define LEAT__PACK_CHUNK 65536u      /* of the index, with one checksum */
-#define LEAT__PACK_ALIGN 16u         /* of pages, of samples in them, of payloads in samples */
-#define LEAT__PACK_SECTION_ALIGN 64u /* also of the parts after the index */
+#define LEAT__PACK_CHUNK 65536u      /* bytes of the index with one checksum */
+#define LEAT__PACK_ALIGN 16u         /* alignment of pages, samples and payloads */
+#define LEAT__PACK_SECTION_ALIGN 64u /* alignment of sections and of the parts after the index */
 #define LEAT__PACK_ENTRY 64u         /* bytes of a directory entry */
 #define LEAT__PACK_MAJOR 2u
 #define LEAT__PACK_MAJOR_DROPS 3u /* for sets that drop samples; the highest version we read */

@@ -33,7 +33,7 @@ struct leat_packer {
     bool replace, sync;
     leat_pack *base;       /* the pack appended to, or NULL: append.c */
     bool blobs_changed;    /* blobs differ from those of the base */
-    leat__buf drops;       /* dropped samples of the base, leat__drop_word */
+    leat__buf drops;       /* dropped samples of the base, a leat__drop_word each */
     char *base_provenance; /* provenance of the set: that of the base, and the added names */
     leat__journal journal;
     leat__blobs blobs;

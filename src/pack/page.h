@@ -20,7 +20,7 @@
 
 typedef struct leat__page {
     const leat__schema *schema;
-    uint64_t target; /* page_bytes */
+    uint64_t target; /* size at which a page is full: the option page_bytes */
     uint8_t *data;   /* allocated in whole blocks */
     uint64_t used, capacity;
     uint64_t bytes; /* when sealed: a multiple of LEAT__PACK_ALIGN */

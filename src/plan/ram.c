@@ -141,7 +141,7 @@ static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
                                .process_bytes = f->process_bytes,
                                .image_bytes = f->image_bytes,
                                .max_image_bytes = f->max_image_bytes,
-                               /* with a trainer that may be slower than both, all queues fill */
+                               /* a trainer on a GPU may be slower than the loader: all queues may fill */
                                .busy = f->gpus == 0 ? leat__plan_busy(f) : 1};
     leat__footprint_of(&k, out);
     if (f->samples > 0 && f->batch > 0) cap_by_dataset(f, &k, out);
@@ -204,7 +204,7 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
     ram->workers = trainers * (charged + outside);
     ram->uncharged = trainers * outside;
     ram->pages = trainers * (parts - k.waiting - k.filling - k.lent - charged);
-    if (ram->budget < want) { /* tight: less is prefetched, then fewer batches wait */
+    if (ram->budget < want) { /* too small: fewer pages are prefetched first, then fewer batches are queued */
         uint64_t over = trainers * (want - ram->budget);
         uint64_t cut = LEAT_MIN(over, ram->pages);
         ram->pages -= cut;

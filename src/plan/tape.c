@@ -129,8 +129,8 @@ static void grad_drop(walk *w, uint32_t block)
 
 static uint32_t grad_make(walk *w, uint32_t s)
 {
-    /* A block has the index of its storage or, while the gradient being consumed uses that
-     * (in-place operations), the next free one. */
+    /* The block has the index of its storage. If that block is in use, because an in-place operation still
+     * reads its gradient, the next free one is taken. */
     uint32_t block = s;
     while (w->cells[block].grad_refs > 0) block = (block + 1) % w->cell_count;
     w->cells[block].grad_bytes = bytes_of(w->t, s);

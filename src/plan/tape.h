@@ -43,7 +43,7 @@ typedef struct leat__tape {
     bool mixed;           /* autocast: fp32 weights, compute in 16 bits */
     bool keep_grads;      /* gradients stay allocated between steps */
     uint32_t param_bytes; /* bytes of a stored parameter */
-    leat__buf storages;   /* uint64_t bytes each */
+    leat__buf storages;   /* their sizes in bytes, a uint64_t each */
     leat__buf ops;        /* leat__tape_op each */
     int status;
 } leat__tape;

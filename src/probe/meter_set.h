@@ -32,7 +32,7 @@ uint64_t leat__timer_bucket_top(uint32_t bucket);
 uint64_t leat__timer_buckets(const leat__timer *t, uint64_t buckets[LEAT__TIMER_BUCKETS]);
 
 struct leat__meters {
-    leat__meters *next; /* open sets */
+    leat__meters *next; /* in the list of open sets */
     char *name;
     leat__meter *first, **last;
 };

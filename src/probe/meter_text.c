@@ -174,7 +174,7 @@ static void put_family_head(leat__buf *out, const family *f, const leat__meter *
     }
 }
 
-/* True when no meter before `m` in this export has its name: `m` opens the family. */
+/* True when `m` is the first meter of this export with its name, so that its family is written here. */
 static bool opens_family(const leat__meters *only, const leat__meter *m)
 {
     for (const leat__meters *s = first_set(only); s; s = next_set(only, s)) {

@@ -24,8 +24,8 @@ typedef struct leat__numa {
     leat__numa_node nodes[LEAT__NUMA_MAX];
 } leat__numa;
 
-/* Finds the CPUs this process may use: online, in its affinity mask, and in the CPU sets of its groups. False
- * when unknown. */
+/* Finds the CPUs this process may use: online, in its affinity mask, and in the CPU sets of its control
+ * groups. False when unknown. */
 bool leat__cpus_usable(leat__cpuset *set, const leat__cgroup *cg);
 
 /* Reads the nodes into heap memory, because the struct is large. Free it with leat__free; NULL when out of

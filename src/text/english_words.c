@@ -155,7 +155,8 @@ static size_t unit_of(const uint8_t *p, size_t s, size_t e)
     return 0;
 }
 
-/* Returns how many bytes to remove from the end; *is_unit when they may be several characters. */
+/* Returns how many bytes to remove from the end. *is_unit: true for a unit, which may have several
+ * characters; false for a single character. */
 static size_t suffix_of(const uint8_t *p, size_t s, size_t e, bool *is_unit)
 {
     uint32_t bytes;

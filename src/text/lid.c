@@ -281,7 +281,7 @@ static int best_of(const leat__lid *m, leat__lid_work *w, float *score)
     return best;
 }
 
-/* Searches the tree, left branches first; branches below the best leaf so far are skipped. */
+/* Searches the tree, left branches first; branches that score less than the best leaf so far are skipped. */
 static int best_leaf(const leat__lid *m, leat__lid_work *w, float *score)
 {
     const float least = log_of(0);

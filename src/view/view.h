@@ -31,10 +31,10 @@ typedef struct leat__view_opts {
     const char *pack;
     const char *const *with; /* packs of columns made from the pack */
     uint32_t with_count;
-    const char *field;     /* image field; the first image field */
-    const char *selection; /* selection whose rows are selected at the start; none */
-    const char *save; /* where to save selections; PACK.selection.leat, with PACK without its extension */
-    uint64_t memory;  /* for columns and results: 1 GiB */
+    const char *field;     /* image field; NULL = the first one */
+    const char *selection; /* selection whose rows are selected at the start; NULL = none */
+    const char *save;      /* where to save selections; NULL = NAME.selection.leat for the pack NAME.leat */
+    uint64_t memory;       /* for columns and results; 0 = 1 GiB */
 } leat__view_opts;
 
 /* Opens a view. LEAT_EINVAL when the pack has no images, or the columns are those of another pack. */

@@ -28,7 +28,7 @@ from .._loader import Loader
 from .._pack import Progress
 from .._writer import Writer
 
-_PART = 32  # batches of a part
+_PART = 32  # batches per part
 _LAUNCHES = ("TORCHELASTIC_RUN_ID", "SLURM_STEP_ID", "SLURM_JOB_ID", "MASTER_PORT")  # differ between launches
 _TINY_SIDE = 32
 _DTYPES = {"16-mixed": "float16", "bf16-mixed": "bfloat16"}

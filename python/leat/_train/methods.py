@@ -45,7 +45,7 @@ class Task(nn.Module):
 
 
 class Supervised(Task):
-    """Classes: cross entropy, of one label or of a mix of two."""
+    """Classification: cross entropy with one label, or with a mix of two."""
 
     def __init__(self, net: models.Net, smoothing: float) -> None:
         super().__init__(net)

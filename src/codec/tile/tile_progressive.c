@@ -2,8 +2,9 @@
  *
  * Writes blocks as the bits of a progressive scan (ITU-T T.81, annex G): DC or AC coefficients, for the
  * first time or refined by one bit. Where the standard leaves a choice, it follows libjpeg. A run of ended
- * blocks is written when a coefficient follows, at its limits, before a restart marker and at the end of
- * the scan. Sixteen zeros are written only if a new coefficient follows in the block. Any thread; no state.
+ * blocks is written when a coefficient follows, when it reaches its maximum length, before a restart marker
+ * and at the end of the scan. Sixteen zeros are written only if a new coefficient follows in the block. Any
+ * thread; no state.
  */
 #include "codec/tile/tile_scan.h"
 

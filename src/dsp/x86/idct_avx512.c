@@ -277,7 +277,7 @@ IDCT_INLINE V high_half(const leat__tile_coefs *c, size_t b)
     return _mm512_maskz_expand_epi16(half_mask(c, b, 1), load512(c->value + c->first[b] + before));
 }
 
-/* Returns half the quantisers in the order of the groups. */
+/* Returns 32 of the 64 quantisers, in the given order. */
 IDCT_INLINE V quant_groups(const uint16_t quant[64], const uint8_t order[32])
 {
     return _mm512_permutex2var_epi16(

@@ -26,7 +26,8 @@ typedef struct h_head {
 } h_head;
 enum { H_ONE, H_TWO, H_WIDE };
 
-/* The record of a vector: where to load, which bytes to take, weights[group][digit]. */
+/* How to compute 16 outputs: load pixels at `base`, select the bytes `take`, multiply by the
+ * weights, three vectors (digits) per group of taps. */
 typedef struct h_vector {
     int32_t base;
     uint8_t reserved[60];

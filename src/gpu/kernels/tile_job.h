@@ -156,7 +156,7 @@ typedef struct leat_job_mix {
     uint32_t paste;                         /* CutMix: copies a rectangle from the partner */
     uint32_t width, height, channels, nhwc; /* of a row, with `paste` */
     uint32_t x, y, wide, high;              /* the rectangle */
-    float weight, rest;                     /* of the row itself and of its partner, without `paste` */
+    float weight, rest;                     /* without `paste`: weights of the row and of its partner */
     uint32_t pad;
 } leat_job_mix;
 

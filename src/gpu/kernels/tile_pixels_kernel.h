@@ -203,7 +203,7 @@ DEVICE colour_view view_colour(const leat_job_image *im, uint8_t *work)
     return v;
 }
 
-/* Reads four samples of a row from `at` on, which is odd; repeats edge samples. */
+/* Reads four samples of a row, the first at `at`, which is odd. Beyond an edge, repeats its sample. */
 DEVICE uint32_t four_samples(const chroma_view *k, const uint8_t *row, uint32_t at)
 {
     if ((int32_t)at >= (int32_t)k->lo && at + 3 <= k->hi) {

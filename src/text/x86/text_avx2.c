@@ -169,7 +169,7 @@ V uint64_t high_bytes(const uint8_t *p)
     return pair(load(p), load(p + 32));
 }
 
-/* Writes the 8-byte words at eight consecutive bytes. */
+/* Writes eight words: the 8 bytes that begin at p, at p + 1 … and at p + 7. */
 V void spread_words(const uint8_t *p, void *out)
 {
     __m256i v = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p));
