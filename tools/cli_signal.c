@@ -4,8 +4,8 @@
  * watcher, if a command has one. The second ends the process immediately. SIGPIPE and SIGXFSZ are ignored:
  * a failing write is handled where it was made.
  *
- * The number, and the child that also gets the signal, are the only state of the frame that belongs to the
- * process and not to a context, as signals do.
+ * The number, and the child that also gets the signal, belong to the process, because signals do. All other
+ * state of the frame belongs to a context.
  */
 #include <errno.h>
 #include <fcntl.h>

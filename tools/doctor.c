@@ -388,15 +388,14 @@ const cli_command cli_cmd_doctor = {
             {"leat doctor run", "the same of leat curate -o run or leat train -o run"},
             {NULL, NULL}},
     .description =
-        "Measures on the pack itself what reading (cold and from memory), decoding with augmentation "
-        "(from memory, on one and on all CPUs) and delivery can do alone; runs the loader with a "
-        "trainer of the given step time; and names the one thing that limits the run, the share of "
-        "each step that is lost, the evidence, and remedies by predicted gain, each with the limit "
-        "that comes after it.\n\n"
+        "Measures on the pack itself how fast reading (cold and from memory), decoding with "
+        "augmentation (from memory, on one and on all CPUs) and delivery are alone. Then runs the "
+        "loader with a trainer of the given step time. Names the one thing that limits the run, the "
+        "share of each step that is lost, the evidence, and remedies by predicted gain, each with "
+        "the next limit.\n\n"
         "Under 5 % of the step lost is fine, from 20 % on it is critical; fewer than 20 steps and an "
-        "unknown limit are at most a warning. A signal that is missing makes the verdict INCOMPLETE. Exit "
-        "code 1 says that "
-        "something was found.\n\n"
+        "unknown limit are at most a warning. A missing signal makes the verdict INCOMPLETE. Exit "
+        "code 1 means that something was found.\n\n"
         "It ends after 2 x --seconds + 5 s at the latest, whatever a sample costs (--verify runs it twice): "
         "measurements that do not fit are shortened or left out, and it says so. Ctrl-C and SIGTERM end it "
         "within a second with a verdict on what was measured until then.",

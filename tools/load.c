@@ -393,10 +393,10 @@ const cli_command cli_cmd_load = {
         "--digest hashes every row delivered (pixels, labels, sample ids) and folds the hashes in "
         "order: equal digests mean equal training input, whatever the batch size; a resumed run "
         "ends with the digest of the uninterrupted one.\n\n"
-        "Of several packs every sample comes once, unless --mix, --repeat or --choose say otherwise: then "
-        "each "
-        "pack comes as often as its number says, and without --replacement all samples of a pack have come "
-        "before one comes again, from epoch to epoch. Fields are matched by name.",
+        "Of several packs every sample comes once per epoch, unless --mix, --repeat or --choose say "
+        "otherwise. Then each pack comes as often as its number says. Without --replacement a "
+        "sample comes again only when all samples of its pack have come, also across epochs. Fields are "
+        "matched by name.",
     .args = (const cli_arg_spec[]){{.name = "PACK",
                                     .path = true,
                                     .many = true,

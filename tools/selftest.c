@@ -305,9 +305,9 @@ const cli_command cli_cmd_selftest = {
                                       {"leat selftest engine --memory 16MiB --read-time 20ms --verbose",
                                        "a tight budget and slow storage; shows what the controller decides"},
                                       {NULL, NULL}},
-    .description = "engine: reads, works on, gathers and writes synthetic blocks through the same "
-                   "engine that packs and loads, then compares what came out with the same work "
-                   "done without it. Exit code 1 when they differ or the budget was passed.",
+    .description = "engine: reads, processes, gathers and writes synthetic blocks with the engine "
+                   "that packs and loads, then compares the result with the same work done without "
+                   "it. Exit code 1 when they differ or the budget was exceeded.",
     .args =
         (const cli_arg_spec[]){{.name = "WHAT", .choices = "engine", .help = "what to test"}, {.name = NULL}},
     .options = {{"Sizes", sizes}, {"Limits", limits}},

@@ -167,13 +167,11 @@ const cli_command cli_cmd_split = {
             {"leat split photos.leat --parts train=0.9,val=0.1", "photos-train.leat and photos-val.leat"},
             {"leat split photos.leat --stratify label -o parts", "exact shares of each class"},
             {NULL, NULL}},
-    .description = "Copies the samples as they are stored. Which part a sample goes to "
-                   "depends on its key, the seed and "
-                   "the shares alone: when the pack grows, no sample changes its part. "
-                   "With --stratify the samples of "
-                   "each value are ranked by the hashes of their keys, so shares are "
-                   "exact, and a few samples near a "
-                   "border may change their part when others are added; a value with few samples "
+    .description = "Copies the samples as they are stored. The part of a sample depends only on its "
+                   "key, the seed and the shares: when the pack grows, no sample changes its part. "
+                   "With --stratify the samples of each value are ranked by the hashes of their "
+                   "keys. Shares are then exact, but a few samples near a border may change their "
+                   "part when others are added; a value with few samples "
                    "may have none in a small part.\n\n"
                    "A part can be split again: it records its seeds, and another hash is used. A part that "
                    "was packed again has no such record; where its shares would be far off, "

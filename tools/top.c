@@ -264,9 +264,9 @@ const cli_command cli_cmd_top = {
             {NULL, NULL}},
     .description =
         "Follows the run file that a loader writes while it works (Loader(run=FILE) in Python, "
-        "--run-file of leat load): for every stage how busy it is and how much waits for it, rates, "
-        "memory against its budget, and the doctor's verdict of now with the best remedy. It only "
-        "reads the file; the run never waits for it, and both may start first.\n\n"
+        "--run-file of leat load). Shows how busy each stage is and how much waits for it, rates, "
+        "memory and its budget, and the doctor's current verdict with the best remedy. It only "
+        "reads the file: the run never waits for it, and either may start first.\n\n"
         "Ends when the run does; q or Ctrl-C leave it earlier. Where stdout is not a terminal it "
         "prints a line each second, and gives up with exit code 4 when there is no run file after --wait.",
     .args = (const cli_arg_spec[]){{.name = "RUN", .path = true, .help = "the run file"}, {.name = NULL}},

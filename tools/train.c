@@ -122,8 +122,8 @@ const cli_command cli_cmd_train = {
             {"torchrun --nproc-per-node 8 --no-python leat train train.leat -o run", "eight GPUs"},
             {NULL, NULL}},
     .description =
-        "Trains with PyTorch; leat loads the data. Accelerator, precision, ranks and stem are chosen "
-        "by themselves and said in the first lines.\n\n"
+        "Trains with PyTorch; leat loads the data. Accelerator, precision, ranks and stem are "
+        "chosen automatically and shown in the first lines.\n\n"
         "The output folder gets checkpoints/ (weights as safetensors, the rest as JSON), metrics.jsonl, "
         "report.html and config.json. A run that was killed and resumed ends with the same weights as "
         "one that was not. SIGINT and SIGTERM write a checkpoint; the exit code is then 130 or 143.\n\n"

@@ -99,9 +99,9 @@ const cli_command cli_cmd_uploads = {
     .examples = (const cli_example[]){{"leat uploads s3://my-bucket/packs", "date, key and number of each"},
                                       {"leat uploads s3://my-bucket/packs --abort", "remove them"},
                                       {NULL, NULL}},
-    .description = "A process that is killed while it sends a pack leaves the parts that arrived in the "
-                   "bucket, where they are paid for until the upload is completed (leat pack --resume) or "
-                   "removed. With --abort all uploads below the prefix are removed, also those of other "
+    .description = "A process that is killed while it uploads a pack leaves the uploaded parts in "
+                   "the bucket. They are billed until the upload is completed (leat pack --resume) "
+                   "or removed. With --abort all uploads below the prefix are removed, also those of other "
                    "programs and those that are still running.",
     .args =
         (const cli_arg_spec[]){

@@ -623,8 +623,8 @@ class Loader(Generic[B_co]):
         return scalars(self._loader)
 
     def doctor(self) -> Diagnosis:
-        """The bottleneck of the run, from the loader's own meters, since it was first asked for (or, with
-        ``doctor=True``, since the loader was made). ``print`` it for the page."""
+        """Returns the bottleneck of the run, from the loader's own meters since the first call (with ``doctor=True``:
+        since the loader was made). ``print`` the result to get the page."""
         from ._diagnose import of_loader
 
         return of_loader(self._loader.doctor(2))

@@ -40,8 +40,8 @@ class Mix:
         choose: or how many of its samples come per epoch
         epoch_size: samples per epoch, with weights; 0 = as many as all packs have together. How many of a pack
             come is exact: its share, rounded so that the sum is right
-        replacement: draw the samples of a pack with replacement. Else all of its samples have come before one
-            comes again, from epoch to epoch: a small share of a large pack covers it in the end
+        replacement: draw the samples of a pack with replacement. Else a sample comes again only when all
+            samples of the pack have come, also across epochs: a small share of a large pack covers it in the end
         batches: "shuffled": only the epoch has the proportions. "stratified": each global batch has them, and
             what rounding takes from one, a later one gets. "single": each global batch is of one pack, and an
             epoch is whole batches

@@ -2,8 +2,8 @@
 """Ranks: found, joined, and what they compute together.
 
 Gradients and the running statistics of norms are averaged after the backward pass, in flat buckets of
-fixed order. All ranks hold the same bits after each update, also after resuming, and a rank that runs
-out of memory can tell the others before any of them waits for it.
+fixed order. All ranks hold the same bits after each update, also after resuming. A rank that runs out of
+memory can tell the others before any of them waits for it.
 """
 
 from __future__ import annotations
