@@ -216,6 +216,11 @@ def public(path: str) -> str:
     return scheme + mark + place.rpartition("@")[2] + slash + key + ("?…" if query else "")
 
 
+def file_name(path: str) -> str:
+    """The last part of a path, without the query of a URL: the name of a file."""
+    return os.path.basename(re.split("[?#]", path)[0] if path.lower().startswith(("http://", "https://")) else path)
+
+
 def paths(name: str, value: object) -> list[bytes]:
     """A path, or several."""
     if isinstance(value, (str, bytes, os.PathLike)):

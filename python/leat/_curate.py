@@ -14,7 +14,7 @@ from typing import Any
 from . import _check, _curate_config, _curate_early, _curate_measure, _curate_plan, _curate_report, _curate_steps, _leat
 from ._curate_config import NAMES, Options
 from ._curate_steps import Run
-from ._errors import ArgumentError, BudgetError, DataError, Error, ExistsError, FormatError, NotFoundError, StorageError, reason, shown
+from ._errors import ArgumentError, BudgetError, DataError, Error, ExistsError, FormatError, NotFoundError, StorageError, hidden, reason, shown
 from ._pack import Path
 from ._train import _hold, run_folder
 
@@ -37,11 +37,20 @@ def _load(folder: str) -> dict[str, Any]:
     return found if found.get("version") == _VERSION else {}
 
 
+def _stored(value: Any) -> Any:
+    """A value of the run file: without user, password and query of URLs."""
+    if isinstance(value, dict):
+        return {_stored(name): _stored(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_stored(one) for one in value]
+    return hidden(value) if isinstance(value, str) else value
+
+
 def _save(folder: str, state: dict[str, Any]) -> None:
     path = os.path.join(folder, "run.json")
     try:
         with open(path + ".new", "w", encoding="utf-8", errors="surrogateescape") as file:
-            json.dump(state, file, indent=1)
+            json.dump(_stored(state), file, indent=1)
             file.flush()
             os.fsync(file.fileno())
         os.rename(path + ".new", path)
@@ -67,7 +76,7 @@ def _state(folder: str, sources: list[str], plan: dict[str, Any], force: bool) -
         for name in {name for names in _curate_steps.FILES.values() for name in names if _curate_steps.is_ours(steps, name)}:
             for file in (name, f"{name}.parts", f"{name}.state"):
                 _curate_steps.remove(os.path.join(folder, file))
-    return {"version": _VERSION, "source": sources, "plan": plan, "steps": {} if force else steps}
+    return {"version": _VERSION, "source": [_check.public(path) for path in sources], "plan": plan, "steps": {} if force else steps}
 
 
 def _off(record: Any) -> dict[str, Any]:

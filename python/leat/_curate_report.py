@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _leat
+from . import _check, _leat
 from ._curate_steps import Run, chosen
 from ._dataset import Dataset
 from ._errors import Error, StorageError
@@ -148,7 +148,7 @@ def _histograms(run: Run, rows: np.ndarray) -> str:
 
 
 def _page(run: Run, state: dict[str, Any], result: dict[str, Any]) -> Iterator[str]:
-    sources = ", ".join(text(source) for source in run.sources)
+    sources = ", ".join(text(_check.public(source)) for source in run.sources)
     yield ("<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" "
            "content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'\"><title>leat curate</title>"
            f"<style>{_STYLE}</style><h1>{sources}</h1>"

@@ -104,10 +104,14 @@ def mark(path: str) -> str:
 
 
 def stamp(path: str) -> str:
-    """Returns a hash of the names, sizes and modification times of files; for a path in a bucket, its name."""
-    if "://" in path:
-        return path
+    """Returns a hash of the names, sizes and modification times of files. For a remote path it is a hash of its name,
+    without user and password."""
     made = hashlib.sha256()
+    if "://" in path:
+        scheme, mark, rest = path.partition("://")
+        place = rest.split("/")[0]
+        made.update(os.fsencode(scheme + mark + rest[place.rfind("@") + 1:]))
+        return made.hexdigest()[:16]
     for folder, folders, files in os.walk(path):
         folders.sort()
         for name in sorted(files):
@@ -134,7 +138,11 @@ def inputs(run: Run, step: str) -> dict[str, str]:
     """Returns fingerprints of the inputs of a step."""
     options = run.steps[step] or {}
     if step == "pack":
-        return {path: mark(path) if run.in_place else stamp(path) for path in run.sources}
+        found: dict[str, str] = {}
+        for path in run.sources:  # URLs may differ in the query only
+            name = _check.public(path)
+            found[name] = found.get(name, "") + (mark(path) if run.in_place else stamp(path))
+        return found
     made = {"pack": mark(run.pack)}
     if step in ("embed", "tag") and run.on("check") and _unread(run) is not None:
         with Dataset(run.path("check.leat")) as opened:

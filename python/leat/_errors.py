@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 
@@ -29,6 +30,13 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def hidden(text: str) -> str:
+    """A text that may be printed or stored: without user, password and query of URLs in it."""
+    from . import _leat
+
+    return _leat.hide_secrets(os.fsencode(text.replace("\0", "\\0"))) if "://" in text else text
+
+
 def reason(error: OSError) -> str:
     """Returns the text of a system error, in words that fit any path."""
     return {FileExistsError: "is a file, not a folder", IsADirectoryError: "is a folder, not a file"}.get(
@@ -49,6 +57,8 @@ class Error(Exception):
         if args and isinstance(args[0], str) and "`" in args[0]:
             self.marked = args[0]
             args = (re.sub(r"`([a-z_]+)`", r"\1", args[0]), *args[1:])
+        if args and isinstance(args[0], str) and "://" in args[0]:
+            self.marked, args = hidden(self.marked), (hidden(args[0]), *args[1:])
         super().__init__(*args)
 
 

@@ -106,6 +106,24 @@ static PyObject *facts_parse_bytes(PyObject *module, PyObject *args)
     return PyLong_FromUnsignedLongLong(bytes);
 }
 
+/* Returns the text with user, password and query of the URLs in it replaced by "…". */
+static PyObject *facts_hide_secrets(PyObject *module, PyObject *args)
+{
+    const char *text;
+    Py_ssize_t len;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y#", &text, &len)) return NULL;
+    const size_t size = 2 * (size_t)len + 16; /* dots may replace fewer bytes than they take */
+    char *copy = leat__alloc(LEAT__MEM_MISC, size);
+    if (copy == NULL) return PyErr_NoMemory();
+    memcpy(copy, text, (size_t)len + 1);
+    leat__str_hide_secrets(copy, size);
+    PyObject *out = py_text(copy, strlen(copy));
+    leat__free(copy);
+    return out;
+}
+
 /* Returns "jpeg", "png" …, detected by magic bytes; None when leat does not read this format. */
 static PyObject *facts_image_sniff(PyObject *module, PyObject *args)
 {
@@ -281,6 +299,8 @@ PyMethodDef py_facts_methods[] = {
     {"pipeline_check", facts_pipeline_check, METH_VARARGS,
      "(height, width, channels, dtype, layout, bytes) of what a pipeline makes."},
     {"parse_bytes", facts_parse_bytes, METH_VARARGS, "Bytes of a text like '2G'."},
+    {"hide_secrets", facts_hide_secrets, METH_VARARGS,
+     "hide_secrets(text): with user, password and query of URLs replaced by dots."},
     {"codecs", facts_codecs, METH_NOARGS, "Names of the image formats."},
     {"image_sniff", facts_image_sniff, METH_VARARGS, "Kind of an encoded image, or None."},
     {"compact", (PyCFunction)(void (*)(void))py_compact, METH_VARARGS | METH_KEYWORDS,

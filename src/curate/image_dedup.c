@@ -35,6 +35,7 @@ typedef struct deduping {
     const leat_dedup_images_opts *opts;
     leat_dedup_images_stats *stats;
     char **columns;      /* path of each input's columns */
+    char **names;        /* each input as it may be stored: a URL without its secrets */
     bool *made;          /* created by this run, removed at the end */
     uint32_t *order;     /* order of the inputs in the search, */
     const char **sorted; /* paths of their columns, in this order */
@@ -132,7 +133,11 @@ static int open_columns(deduping *d, leat_error *err)
     const uint32_t n = d->opts->input_count;
     d->columns = LEAT_NEW_ARRAY(CURATE, char *, n);
     d->made = LEAT_NEW_ARRAY(CURATE, bool, n);
-    if (!d->columns || !d->made) return leat__fail_nomem(err, n * sizeof *d->columns, "paths");
+    d->names = LEAT_NEW_ARRAY(CURATE, char *, n);
+    bool fits = d->columns && d->made && d->names;
+    for (uint32_t i = 0; fits && i < n; i++)
+        fits = (d->names[i] = leat__path_display(d->opts->inputs[i])) != NULL;
+    if (!fits) return leat__fail_nomem(err, n * sizeof *d->columns, "paths");
     for (uint32_t i = 0; i < n; i++) LEAT_TRY(find_columns(d, i, err));
     return 0;
 }
@@ -341,7 +346,8 @@ static int write_rows(deduping *d, leat_error *err)
 {
     char *key = leat__alloc(LEAT__MEM_CURATE, LEAT__PACK_KEY_MAX + 1);
     if (!key) return leat__fail_nomem(err, LEAT__PACK_KEY_MAX + 1, "a key");
-    int rc = leat_packer_classes(d->packer, F_PACK, d->opts->inputs, d->opts->input_count, err);
+    int rc = leat_packer_classes(d->packer, F_PACK, (const char *const *)d->names,
+                                 d->opts->input_count, err);
     for (uint32_t p = 0; p < d->rows.packs && rc == 0; p++) {
         leat_pack *pack = NULL;
         rc = leat__image_columns_pack(&pack, d->columns[p], LEAT__COLUMNS_CACHE, err);
@@ -367,7 +373,7 @@ static int put_key(deduping *d, leat__csv_out *csv, leat_pack **packs, uint32_t 
     size_t size = 0;
     LEAT_TRY(leat_pack_key(packs[pack], row - d->rows.first[pack], key, sizeof key, &size, err));
     leat__csv_out_field(csv, key, size);
-    leat__csv_out_text(csv, d->opts->csv_pack ? d->opts->csv_pack : d->opts->inputs[pack]);
+    leat__csv_out_text(csv, d->opts->csv_pack ? d->opts->csv_pack : d->names[pack]);
     return 0;
 }
 
@@ -552,7 +558,9 @@ static void tear_down(deduping *d, int rc)
         if (d->made[i] && d->columns[i] && rc != LEAT_ECANCELED) remove_columns(d->columns[i]);
         leat__free(d->columns[i]);
     }
+    for (uint32_t i = 0; d->names && i < d->opts->input_count; i++) leat__free(d->names[i]);
     leat__free(d->columns);
+    leat__free(d->names);
     leat__free(d->made);
     leat__free(d->order);
     leat__free(d->sorted);

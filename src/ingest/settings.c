@@ -57,10 +57,9 @@ int leat__ingest_provenance(const leat_ingest_opts *o, const leat__encode_plan *
 uint64_t leat__ingest_identity(const leat_ingest_opts *o, const leat__buf *provenance)
 {
     uint64_t h = leat__hash64(provenance->data, provenance->len, 0);
-    for (uint32_t i = 0; i < o->source_count; i++)
-        h = leat__hash64(o->sources[i], leat__source_name_len(o->sources[i]), h);
-    if (o->keys) h = leat__hash64(o->keys, strlen(o->keys), h);
-    if (o->select) h = leat__hash64(o->select, strlen(o->select), h);
+    for (uint32_t i = 0; i < o->source_count; i++) h = leat__path_hash(o->sources[i], h);
+    if (o->keys) h = leat__path_hash(o->keys, h);
+    if (o->select) h = leat__path_hash(o->select, h);
     uint64_t numbers[] = {o->max_pixels, o->max_out_bytes,    o->max_scans,
                           o->max_work,   o->max_sample_bytes, o->merge};
     return leat__hash64(numbers, sizeof numbers, h);

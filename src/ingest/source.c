@@ -139,6 +139,15 @@ out:
     return rc;
 }
 
+int leat__source_key(leat__records *run, leat__record *r, const char *path, leat_error *err)
+{
+    char *plain = leat__path_plain(path);
+    if (plain == NULL) return leat__fail_nomem(err, strlen(path), "a key");
+    int rc = leat__records_key(run, r, plain, strlen(plain), err);
+    leat__free(plain);
+    return rc;
+}
+
 size_t leat__source_name_len(const char *path)
 {
     return leat__path_scheme(path) >= LEAT__SCHEME_HTTP ? strcspn(path, "?#") : strlen(path);

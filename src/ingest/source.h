@@ -87,6 +87,8 @@ int64_t leat__source_class_find(const leat__source *s, const char *name); /* in 
 int leat__source_load_file(leat__source *s, leat__records *run, leat__record *r,
                            leat_error *err) LEAT_MUST_CHECK;
 
+/* Makes a path the key of the record, without the secrets of a URL. */
+int leat__source_key(leat__records *run, leat__record *r, const char *path, leat_error *err) LEAT_MUST_CHECK;
 /* Returns the length of a path without the query of a signed URL, which is secret. */
 size_t leat__source_name_len(const char *path);
 

@@ -455,8 +455,7 @@ static int set_key(manifest_source *s, leat__records *run, leat__record *r, cons
         if (!leat__utf8_valid(key, strlen(key), NULL)) return row_error(s, "a key that is not UTF-8", err);
         return leat__records_key(run, r, key, strlen(key), err);
     }
-    path = plain_path(path);
-    return leat__records_key(run, r, path, leat__source_name_len(path), err);
+    return leat__source_key(run, r, plain_path(path), err);
 }
 
 static int set_path(manifest_source *s, leat__records *run, leat__record *r, const char *path,
@@ -601,14 +600,16 @@ int leat__source_manifest(leat__source **out, const leat_ingest_opts *opts, leat
     if (!s) return leat__fail_nomem(err, sizeof *s, "a source");
     leat__source *base = &s->base;
     s->path = opts->sources[0];
-    s->shown = leat__strndup(LEAT__MEM_INGEST, s->path, leat__source_name_len(s->path));
+    s->shown = leat__path_plain(s->path);
     const char *name = s->shown ? s->shown : "";
     s->json = leat__str_ends_nocase(name, ".jsonl") || leat__str_ends_nocase(name, ".ndjson");
     s->delimiter = leat__str_ends_nocase(name, ".tsv") ? '\t' : ',';
     leat__buf_init(&s->folder, LEAT__MEM_INGEST, 1u << 20);
     leat__buf_init(&s->row, LEAT__MEM_INGEST, LEAT__CSV_ROW_MAX + 64u);
     leat_error why = {0};
-    int rc = leat__buf_append(&s->folder, name, (size_t)(leat__path_base(name) - name));
+    size_t folder = leat__source_name_len(s->path);
+    while (folder > 0 && s->path[folder - 1] != '/') folder--;
+    int rc = leat__buf_append(&s->folder, s->path, folder);
     base->remote = leat__path_remote(s->path);
     if (rc != 0 || !s->shown) rc = no_memory(&why);
     else rc = learn(s, opts, &why);

@@ -241,7 +241,7 @@ static int tar_next(leat__source *base, leat__records *run, leat__record *r, boo
         leat__records_fail(r, &why);
         r->key_size = 0;
         close_shard(s);
-        return leat__records_key(run, r, path, leat__source_name_len(path), err);
+        return leat__source_key(run, r, path, err);
     }
     if (rc != 0 && err) *err = why;
     return rc;

@@ -356,7 +356,7 @@ static int tf_next(leat__source *base, leat__records *run, leat__record *r, bool
         const char *path = s->paths[s->path_at - 1];
         leat__records_fail(r, &why);
         leat__stream_close(&s->stream);
-        return leat__records_key(run, r, path, leat__source_name_len(path), err);
+        return leat__source_key(run, r, path, err);
     }
     if (rc != 0 && err) *err = why;
     if (rc != 0 || *end) return rc;

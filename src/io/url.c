@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -145,6 +146,31 @@ char *leat__path_display(const char *path)
     memcpy(text, path, len + 1);
     if (host > 0) (void)leat__str_hide_in_url(text, size, host, len);
     return text;
+}
+
+/* Returns where the host begins behind user and password; `host`: where they would begin. */
+static size_t user_end(const char *path, size_t host)
+{
+    size_t at = host > 0 ? host + strcspn(path + host, "/?#") : 0;
+    while (at > host && path[at - 1] != '@') at--;
+    return at;
+}
+
+char *leat__path_plain(const char *path)
+{
+    const size_t host = leat__str_web_prefix(path);
+    char *text = leat__strndup(LEAT__MEM_IO, path, host > 0 ? strcspn(path, "?#") : strlen(path));
+    if (text == NULL || host == 0) return text;
+    const size_t at = user_end(text, host);
+    memmove(text + host, text + at, strlen(text + at) + 1);
+    return text;
+}
+
+uint64_t leat__path_hash(const char *path, uint64_t seed)
+{
+    const size_t host = leat__str_web_prefix(path), begin = user_end(path, host);
+    if (host == 0) return leat__hash64(path, strlen(path), seed);
+    return leat__hash64(path + begin, strcspn(path + begin, "?#"), leat__hash64(path, host, seed));
 }
 
 const char *leat__path_name(const char *path, size_t *len)

@@ -58,6 +58,13 @@ int leat__url_query(leat__buf *out, const leat__pair *pairs, size_t count);
  * new block (leat__free); NULL when out of memory. */
 char *leat__path_display(const char *path);
 
+/* Returns the path without what may be secret in a URL: user, password and query. For keys, and to recognise
+ * a source. A new block (leat__free); NULL when out of memory. */
+char *leat__path_plain(const char *path);
+
+/* Hashes the path without the same parts: a renewed signature or password is of the same source. */
+uint64_t leat__path_hash(const char *path, uint64_t seed);
+
 /* Returns the last part of the path, not NUL-terminated, without the secret query of a signed URL. */
 const char *leat__path_name(const char *path, size_t *len);
 

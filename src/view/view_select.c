@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "io/url.h"
 #include "pack/selection.h"
 
 #define CHUNK 1024u
@@ -107,7 +108,10 @@ static int describe(leat_pack *pack, leat__buf *out, leat_error *err)
     leat__json_init(&j, out, 0);
     leat__json_object(&j);
     leat__json_kstr(&j, "kind", "leat view 1");
-    leat__json_kstr(&j, "pack", leat__path_base(leat_pack_path(pack)));
+    size_t len;
+    const char *name = leat__path_name(leat_pack_path(pack), &len);
+    leat__json_key(&j, "pack");
+    leat__json_strn(&j, name, len);
     leat__pack_describe(pack, &j);
     leat__json_end(&j);
     return leat__buf_status(out) == 0 ? 0 : leat__fail_nomem(err, out->len, "provenance");

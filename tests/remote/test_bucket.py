@@ -397,10 +397,12 @@ class Secrets(Case):
                ["show", "-o", "sheet.png", "--force"], ["export", "-o", "files", "--force"], ["merge", "-o", "merged.leat", "--force"],
                ["split", "-o", "parts"], ["check", "-o", "checked.leat", "--force"],
                ["pack", "-o", "again.leat", "--force"], ["select", "-o", "chosen.leat", "--force", "--count", "3", "--strategy", "random"],
-               ["uploads"], ["append", "-o", "own.leat"], ["delete", "a/00.png"], ["compact"], ["dedup", "images"]]
+               ["uploads"], ["append", "-o", "own.leat"], ["delete", "a/00.png"], ["compact"], ["dedup", "images", "-o", "dedup.leat", "--csv", "pairs.csv", "--force"]]
         return ([[c[0], *c[1:2] * (c[0] == "dedup"), pack, *c[1 + (c[0] == "dedup"):]] for c in out] +
                 [["plan", "--dataset", pack, "--gpus", "0"], ["plan", "--dataset", pack, "--gpus", "0", "--no-measure", "--json"],
-                 ["pack", tar, "-o", "tar.leat", "--force"], ["export", self.path("p.leat"), "-o", pack],
+                 ["pack", tar, "-o", "tar.leat", "--force"], ["pack", tar.replace("t.tar", "bad.tar"), "-o", "tar2.leat", "--on-error", "skip", "--report", "tar.bad", "--force"],
+                 ["pack", "list.csv", "-o", "list.leat", "--on-error", "skip", "--report", "list.bad", "--force", "--images", "keep"],
+                 ["pack", tar.replace("t.tar", "list.csv"), "-o", "list2.leat", "--on-error", "skip", "--report", "list.bad", "--force"], ["export", self.path("p.leat"), "-o", pack],
                  ["pack", self.path("images"), "-o", pack], ["load", pack, "--state", pack], ["load", pack, "--report", pack],
                  ["info", pack.replace("http", "HTTP")], ["info", pack + " x"], ["info", pack.replace("user:", "user:PASS@")]])
 
@@ -418,14 +420,20 @@ class Secrets(Case):
         self.bucket.signed = True  # the query is of no interest to the server
         base = f"http://bob-user:PASSWORD@127.0.0.1:{self.bucket.port}/"
         query = "?X-Sig=SIGNATURE&b=c/SIGNATURE"
+        self.bucket.objects["/bad.tar"] = self.bucket.objects["/t.tar"][:1000]
+        listed = "".join(f"{base}{name}{query}\n" for name in ("0.png", "none.png"))
+        self.bucket.objects["/0.png"] = png(1, 32)
+        self.bucket.objects["/list.csv"] = b"path,label\n0.png,1\nnone.png,2\n"
         for name in ("p.leat", "bad.leat", "none.leat"):
             for args in self.commands(base + name + query, base + "t.tar" + query):
                 with self.subTest(args=args):
+                    pathlib.Path("list.csv").write_text("path\n" + listed)
                     run = subprocess.run(self.command(*args), env=self.env(LEAT_REMOTE_TRIES="2"), capture_output=True,
                                          text=True, timeout=100, stdin=subprocess.DEVNULL)
+                    os.unlink("list.csv")
                     self.search(run.stdout + run.stderr)
                     self.assertIn(run.returncode, (0, 1, 2, 3, 4), run.stderr)
-        for name in ("doctor.html", "load.html", "load.trace", "load.run", "load.state", "merged.leat", "tar.leat"):
+        for name in ("doctor.html", "load.html", "load.trace", "load.run", "load.state", "merged.leat", "tar.leat", "dedup.leat", "list.leat", "list2.leat", "list.bad"):
             self.assertTrue(os.path.getsize(name) > 0, name)  # one of the packs is whole
 
 

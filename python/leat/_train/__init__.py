@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from .. import _check
-from .._errors import ArgumentError, ExistsError, StorageError, reason
+from .._errors import ArgumentError, ExistsError, StorageError, hidden, reason
 from . import options as _options
 
 
@@ -145,7 +145,7 @@ def _train(pack: str, o: Any, given: dict[str, Any]) -> dict[str, Any]:
     held = None
     try:
         held = _hold(o.output, ranks)
-        o.config_values = {k: v for k, v in vars(o).items() if k not in ("given", "config", "resume", "force")}
+        o.config_values = {k: hidden(v) if isinstance(v, str) else v for k, v in vars(o).items() if k not in ("given", "config", "resume", "force")}
         trainer = loop.Trainer(pack, o, ranks)
         old = loop.watch_signals(trainer)
         predicted = _plan(pack, o, trainer) if o.plan and ranks.first else None

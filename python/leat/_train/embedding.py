@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .. import _leat, _rank, ops
+from .. import _check, _leat, _rank, ops
 from .._dataset import Dataset
 from .._errors import ArgumentError, DataError, ExistsError, StateError, StorageError, reason
 from .._loader import Loader
@@ -321,7 +321,7 @@ def _assemble(pack: str, o: SimpleNamespace, parts: _Parts, work: Work) -> int:
         _write_npy(_npy_path(o.output), parts, dim)  # before the pack: where it fails, `resume` continues
     with Dataset(pack) as source, Writer(
             o.output, columns.fields(dim), replace=o.force, classes=columns.classes(dim), provenance={
-                "embedded": os.path.basename(pack), "fingerprint": f"{source.fingerprint:x}", "model": work.identity}) as out:
+                "embedded": _check.file_name(pack), "fingerprint": f"{source.fingerprint:x}", "model": work.identity}) as out:
         at = 0
         for rows in parts.read():
             if rows.shape[1] != dim:

@@ -167,7 +167,8 @@ def resolve(command: str, given: Mapping[str, Any], base: Mapping[str, Any] | No
         path = _check.path("config", given["config"])
         layers.append((f"{path}: ", read_config(path)))
     if base is not None:
-        layers.append(("", {name: value for name, value in base.items() if name in known}))
+        base = {name: value for name, value in base.items() if name in known}
+        layers.append(("", base))
     values = {option.name: option.default for option in known.values()}
     chosen: set[str] = set()
     for where, layer in layers:
@@ -183,6 +184,8 @@ def resolve(command: str, given: Mapping[str, Any], base: Mapping[str, Any] | No
             except ValueError as error:
                 raise ArgumentError(f"{where}{name}: {error}") from None
             if name not in chosen:
+                if layer is base and isinstance(value, str) and value.startswith(("http://", "https://")) and "…" in value:
+                    raise ArgumentError(f"{name}: {value}: user, password and query of a URL are not stored; give `{name}` again")
                 values[name] = checked
                 chosen.add(name)
     made = SimpleNamespace(**values)

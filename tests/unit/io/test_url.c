@@ -63,6 +63,27 @@ static void secrets_are_not_shown(void **state)
     assert_no_leaks();
 }
 
+static void keys_have_no_secrets(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"s3://b/a@b?x#y", "s3://b/a@b?x#y"},
+        {"a@b?x", "a@b?x"},
+        {"http://u:p@h:80/a@b.jpg?s=1", "http://h:80/a@b.jpg"},
+        {"https://h?s=u@v", "https://h"},
+        {"HTTP://u@h/x#y", "HTTP://h/x"},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        char *text = leat__path_plain(pairs[i][0]);
+        assert_string_equal(text, pairs[i][1]);
+        leat__free(text);
+        assert_int_equal(leat__path_hash(pairs[i][0], 7), leat__path_hash(pairs[i][1], 7));
+    }
+    assert_int_not_equal(leat__path_hash("http://h/a", 7), leat__path_hash("http://h/b", 7));
+    assert_int_not_equal(leat__path_hash("http://h/a", 7), leat__path_hash("https://h/a", 7));
+    assert_no_leaks();
+}
+
 static void neighbours(void **state)
 {
     (void)state;
@@ -105,7 +126,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(schemes_and_parts),     cmocka_unit_test(encoding),
         cmocka_unit_test(secrets_are_not_shown), cmocka_unit_test(neighbours),
-        cmocka_unit_test(dots_are_resolved),
+        cmocka_unit_test(dots_are_resolved),     cmocka_unit_test(keys_have_no_secrets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
