@@ -5,7 +5,34 @@
  */
 #include "py_leat.h"
 
+#include <unistd.h>
+
 #include "base/mem.h"
+#include "base/thread.h"
+
+static _Thread_local _Atomic uint64_t *watched; /* the array of the call that this thread runs, or NULL */
+
+void py_control_watch(void *array)
+{
+    watched = array;
+}
+
+/* Tells whether this thread shall stop waiting for a server: the thread of a long call when it was canceled,
+ * the main thread when a signal handler raised. The exception stays set for the call that returns then. */
+static bool interrupted(void)
+{
+    if (watched != NULL) return atomic_load_explicit(&watched[0], memory_order_relaxed) != 0;
+    if (gettid() != getpid() || !Py_IsInitialized()) return false; /* handlers run in the main thread */
+    PyGILState_STATE gil = PyGILState_Ensure();
+    bool stop = PyErr_Occurred() != NULL || PyErr_CheckSignals() != 0;
+    PyGILState_Release(gil);
+    return stop;
+}
+
+void py_control_hook(void)
+{
+    leat__interrupt_hook(interrupted);
+}
 
 int py_on_progress(void *array, uint64_t done, uint64_t total, uint64_t third, uint64_t fourth)
 {
@@ -38,6 +65,7 @@ int py_run_begin(py_run *r, PyObject *inputs, PyObject *control)
     if (r->view.len != PY_CONTROLS * (Py_ssize_t)sizeof(uint64_t))
         PyErr_SetString(PyExc_ValueError, "the control array has the wrong size");
     else r->paths = py_path_list(inputs, &r->count);
+    if (r->paths != NULL) py_control_watch(r->view.buf);
     if (r->paths != NULL) return 0;
     PyBuffer_Release(&r->view);
     return -1;
@@ -45,6 +73,7 @@ int py_run_begin(py_run *r, PyObject *inputs, PyObject *control)
 
 void py_run_end(py_run *r)
 {
+    py_control_watch(NULL);
     PyBuffer_Release(&r->view);
     leat__free(r->paths);
 }

@@ -21,10 +21,19 @@
 static int take_control(PyObject *o, Py_buffer *view)
 {
     if (PyObject_GetBuffer(o, view, PyBUF_CONTIG) != 0) return -1;
-    if (view->len == PY_CONTROLS * (Py_ssize_t)sizeof(uint64_t)) return 0;
+    if (view->len == PY_CONTROLS * (Py_ssize_t)sizeof(uint64_t)) {
+        py_control_watch(view->buf);
+        return 0;
+    }
     PyBuffer_Release(view);
     PyErr_SetString(PyExc_ValueError, "the control array has the wrong size");
     return -1;
+}
+
+static void release_control(Py_buffer *view)
+{
+    py_control_watch(NULL);
+    PyBuffer_Release(view);
 }
 
 static PyObject *stats_dict(const leat_ingest_stats *s)
@@ -105,7 +114,7 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
     o.cookie = view.buf;
     Py_BEGIN_ALLOW_THREADS rc =
         check.output ? leat_ingest_checked(&o, &check, &stats, &found, &err) : leat_ingest(&o, &stats, &err);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
+    Py_END_ALLOW_THREADS release_control(&view);
     leat__free(paths);
     if (rc != 0) return py_raise(&err);
     PyObject *done = stats_dict(&stats);
@@ -135,7 +144,7 @@ PyObject *py_export(PyObject *module, PyObject *args, PyObject *kwargs)
     o.progress = py_on_progress;
     o.cookie = view.buf;
     Py_BEGIN_ALLOW_THREADS rc = leat_export(&o, &stats, &err);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
+    Py_END_ALLOW_THREADS release_control(&view);
     if (rc != 0) return py_raise(&err);
     typedef unsigned long long u;
     return Py_BuildValue("{sK sK sK sK sK sK sK}", "samples", (u)stats.samples, "files", (u)stats.files,
@@ -185,7 +194,7 @@ PyObject *py_split(PyObject *module, PyObject *args, PyObject *kwargs)
     o.no_sync = !sync;
     o.cookie = view.buf;
     Py_BEGIN_ALLOW_THREADS rc = leat_pack_split(pack, &o, &err);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
+    Py_END_ALLOW_THREADS release_control(&view);
     if (rc != 0) return py_raise(&err);
     PyObject *counts = PyList_New(0);
     for (uint32_t i = 0; i < o.part_count && counts != NULL; i++) {

@@ -175,6 +175,10 @@ PyObject *py_text(const char *text, size_t size);
  * two that the call defines (bytes or documents; skipped, found or dropped). */
 enum { PY_CONTROLS = 5 };
 
+/* Lets waits for a server end when the control array of this thread's call says so, or after Ctrl-C in the
+ * main thread. */
+void py_control_hook(void);
+void py_control_watch(void *array); /* NULL: this thread runs no such call */
 /* A progress callback; its cookie is the control array. */
 int py_on_progress(void *array, uint64_t done, uint64_t total, uint64_t third, uint64_t fourth);
 /* Returns the paths of a list of bytes objects, which own them. The caller frees the array. */

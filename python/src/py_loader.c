@@ -240,9 +240,10 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     if (parse_opts(&opts, &s, args, kwargs, &path) != 0) goto out;
     const char *name = path != NULL ? PyBytes_AsString(path) : NULL;
     Py_BEGIN_ALLOW_THREADS rc = leat_loader_open(&loader, name, &opts, &err);
-    Py_END_ALLOW_THREADS if (rc != 0)
+    Py_END_ALLOW_THREADS if (rc != 0 || PyErr_Occurred()) /* by a signal handler */
     {
         py_raise(&err);
+        leat_loader_close(&loader);
         goto out;
     }
     self = (py_loader *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);

@@ -20,6 +20,7 @@ static int module_exec(PyObject *module)
         py_packer_register(module) != 0 || py_loader_register(module) != 0 ||
         PyModule_AddStringConstant(module, "version", LEAT_VERSION) != 0)
         return -1;
+    py_control_hook();
     loaded = true;
     return 0;
 }

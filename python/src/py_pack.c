@@ -64,7 +64,7 @@ static PyObject *pack_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     const char *name = PyBytes_AsString(path);
     Py_BEGIN_ALLOW_THREADS rc = leat_pack_open(&h->pack, name, &opts, &err);
     if (rc == 0) rc = open_tables(h, &err);
-    Py_END_ALLOW_THREADS if (rc != 0)
+    Py_END_ALLOW_THREADS if (rc != 0 || PyErr_Occurred()) /* by a signal handler */
     {
         py_raise(&err);
         goto out;
@@ -350,7 +350,7 @@ static PyObject *pack_sample(PyObject *self, PyObject *args)
     if (h == NULL) return NULL;
     Py_BEGIN_ALLOW_THREADS rc = leat_sample_open(&s, h->pack, &err);
     if (rc == 0) rc = leat_sample_read(s, index, &err);
-    Py_END_ALLOW_THREADS if (rc == 0)
+    Py_END_ALLOW_THREADS if (rc == 0 && !PyErr_Occurred())
     {
         list = py_sample_list(h, s, NULL, &err);
     }

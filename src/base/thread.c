@@ -289,6 +289,24 @@ bool leat__stop_asked(void)
     return atomic_load_explicit(&stop, memory_order_relaxed);
 }
 
+static bool (*_Atomic interrupt)(void);
+
+void leat__interrupt_hook(bool (*asked)(void))
+{
+    atomic_store(&interrupt, asked);
+}
+
+bool leat__interrupt_hooked(void)
+{
+    return atomic_load_explicit(&interrupt, memory_order_relaxed) != NULL;
+}
+
+bool leat__interrupted(void)
+{
+    bool (*asked)(void) = atomic_load(&interrupt);
+    return asked != NULL && asked();
+}
+
 uint32_t leat__fork_generation(void)
 {
     leat__once_run(&fork_once, watch_forks);

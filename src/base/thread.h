@@ -90,6 +90,12 @@ uint32_t leat__fork_generation(void);
 void leat__stop_ask(void);
 bool leat__stop_asked(void);
 
+/* Sets the function that tells whether the calling thread shall stop waiting (Ctrl-C in Python). Waits for a
+ * server call it a few times a second, without locks. NULL: none. */
+void leat__interrupt_hook(bool (*asked)(void));
+bool leat__interrupt_hooked(void);
+bool leat__interrupted(void); /* calls it */
+
 /* Registers a process-wide mutex that another thread may hold during a fork: the child
  * initializes it again. Call before the first lock; a second call does nothing. */
 void leat__fork_renew(leat__mutex *m);

@@ -37,6 +37,7 @@
 #define BODY_MAX (1u << 20)
 #define BACKOFF_FIRST_NS (100 * LEAT_NS_PER_MS)
 #define BACKOFF_MAX_NS (10 * LEAT_NS_PER_S)
+#define INTERRUPT_NS (100 * LEAT_NS_PER_MS) /* between two questions whether to stop */
 #define ATTEMPTS_MAX 1000u /* attempts that made progress */
 #define ACTIVE_MIN 4.0
 #define ACTIVE_FIRST 8.0
@@ -53,6 +54,11 @@ void leat__http_read(leat__http_stats *s)
         atomic_load(&total_requests), atomic_load(&total_retries),   atomic_load(&total_in),
         atomic_load(&total_out),      atomic_load(&total_throttled), atomic_load(&total_hedged),
         atomic_load(&total_answers),  atomic_load(&total_waited_ns), atomic_load(&total_received_ns)};
+}
+
+static bool reads(const leat__http_req *r)
+{
+    return strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0;
 }
 
 bool leat__http_transient(const leat__http_req *r)
@@ -483,11 +489,6 @@ static bool is_canceled(const leat__http *h, const leat__http_req *r)
 }
 
 /* True for requests that only read, which can be given up without loss. */
-static bool reads(const leat__http_req *r)
-{
-    return strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0;
-}
-
 static bool writes(const leat__http_req *r)
 {
     return strcmp(r->method, "PUT") == 0 || strcmp(r->method, "POST") == 0;
@@ -878,6 +879,20 @@ static void wake(leat__http_req *r)
     leat__mutex_unlock(&w->lock);
 }
 
+bool leat__http_wait(leat__http *h, const void *owner, leat__cond *ended, leat__mutex *lock, bool asked)
+{
+    if (asked || owner == NULL || !leat__interrupt_hooked()) {
+        leat__cond_wait(ended, lock);
+        return asked;
+    }
+    if (leat__cond_wait_until(ended, lock, leat__clock_ns() + INTERRUPT_NS)) return false;
+    leat__mutex_unlock(lock); /* the hook may run Python code */
+    asked = leat__interrupted();
+    if (asked) leat__http_cancel(h, owner);
+    leat__mutex_lock(lock);
+    return asked;
+}
+
 int leat__http_run(leat__http *h, leat__http_req *r, leat_error *err)
 {
     waiter w = {.over = false};
@@ -887,13 +902,16 @@ int leat__http_run(leat__http *h, leat__http_req *r, leat_error *err)
     w.ops = *ops;
     w.ops.done = wake;
     r->ops = &w.ops;
+    if (r->owner == NULL && r->send == NULL && reads(r)) r->owner = &w; /* Ctrl-C ends reads only */
     leat__http_submit(h, r);
     leat__mutex_lock(&w.lock);
-    while (!w.over) leat__cond_wait(&w.ended, &w.lock);
+    for (bool asked = false; !w.over;)
+        asked = leat__http_wait(h, r->owner == &w ? &w : NULL, &w.ended, &w.lock, asked);
     leat__mutex_unlock(&w.lock);
     leat__cond_destroy(&w.ended);
     leat__mutex_destroy(&w.lock);
     r->ops = ops;
+    if (r->owner == &w) r->owner = NULL;
     if (r->rc != 0 && err != NULL) *err = r->err;
     return r->rc;
 }

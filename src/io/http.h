@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/thread.h"
 
 typedef struct leat__http leat__http;
 typedef struct leat__http_req leat__http_req;
@@ -92,6 +93,10 @@ void leat__http_submit(leat__http *h, leat__http_req *r);
 /* Submits and waits; the result is in rc and err. Frees everything the attempt used except
  * `body`. Not from a callback. `done` must be unset. */
 int leat__http_run(leat__http *h, leat__http_req *r, leat_error *err) LEAT_MUST_CHECK;
+/* Waits once for requests of `owner`, in a loop: `lock` and `ended` are those of the caller. Ctrl-C in Python
+ * (leat__interrupt_hook) cancels them, unless `owner` is NULL. Returns whether it did; `asked`: whether it
+ * did before. */
+bool leat__http_wait(leat__http *h, const void *owner, leat__cond *ended, leat__mutex *lock, bool asked);
 /* Cancels all requests of an owner: they soon end with LEAT_ECANCELED, and their `done` is called. */
 void leat__http_cancel(leat__http *h, const void *owner);
 /* Cancels one request, from a callback: it soon ends with LEAT_ECANCELED. */

@@ -221,6 +221,7 @@ static const leat__http_ops get_ops = {.prepare = leat__call_prepare, .judge = l
 void leat__object_get_all(leat__object_get *gets, size_t count)
 {
     get_batch b = {.left = count};
+    leat__http *http = NULL;
     leat__mutex_init(&b.lock);
     leat__cond_init(&b.ended);
     for (size_t i = 0; i < count; i++) {
@@ -240,13 +241,16 @@ void leat__object_get_all(leat__object_get *gets, size_t count)
         g->call.http.ops = &get_ops;
         g->call.http.what = g->shown;
         g->call.http.cookie = g;
+        g->call.http.owner = &b;
         g->call.http.urgent = false;
         g->call.http.body_max = (size_t)LEAT_MIN(g->max, SIZE_MAX / 2);
         g->call.http.follow = leat__store_scheme(store) >= LEAT__SCHEME_HTTP;
-        leat__http_submit(leat__store_http(store), &g->call.http);
+        http = leat__store_http(store); /* one for all */
+        leat__http_submit(http, &g->call.http);
     }
     leat__mutex_lock(&b.lock);
-    while (b.left > 0) leat__cond_wait(&b.ended, &b.lock);
+    for (bool asked = false; b.left > 0;)
+        asked = leat__http_wait(http, http ? &b : NULL, &b.ended, &b.lock, asked);
     leat__mutex_unlock(&b.lock);
     for (size_t i = 0; i < count; i++) {
         leat__store_close(&gets[i].call.store);

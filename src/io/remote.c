@@ -416,6 +416,11 @@ void leat__remote_cancel(leat__remote *f, const void *owner)
     leat__http_cancel(leat__store_http(f->store), owner);
 }
 
+bool leat__remote_wait(leat__remote *f, const void *owner, leat__cond *ended, leat__mutex *lock, bool asked)
+{
+    return leat__http_wait(leat__store_http(f->store), owner, ended, lock, asked);
+}
+
 /* ---- opening ----------------------------------------------------------------------------- */
 
 static int accept_tail(leat__http_req *r)
@@ -629,7 +634,7 @@ static int read_now(leat__remote *f, void *buf, size_t len, uint64_t offset, lea
     leat__cond_init(&w.ended);
     start(f, &w.range, true);
     leat__mutex_lock(&w.lock);
-    while (!w.over) leat__cond_wait(&w.ended, &w.lock);
+    for (bool asked = false; !w.over;) asked = leat__remote_wait(f, &w, &w.ended, &w.lock, asked);
     leat__mutex_unlock(&w.lock);
     leat__cond_destroy(&w.ended);
     leat__mutex_destroy(&w.lock);

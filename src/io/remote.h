@@ -12,10 +12,12 @@
 #ifndef LEAT_IO_REMOTE_H
 #define LEAT_IO_REMOTE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/thread.h"
 
 typedef struct leat__remote leat__remote; /* also in io/file.h */
 
@@ -48,5 +50,7 @@ struct leat__range {
 };
 void leat__remote_read(leat__remote *f, leat__range *r);
 void leat__remote_cancel(leat__remote *f, const void *owner);
+bool leat__remote_wait(leat__remote *f, const void *owner, leat__cond *ended, leat__mutex *lock,
+                       bool asked); /* as leat__http_wait */
 
 #endif

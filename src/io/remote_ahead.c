@@ -107,7 +107,8 @@ static size_t copy_locked(leat__ahead *a, block *b, void *buf, size_t len, uint6
 {
     b->readers++;
     b->used = ++a->tick;
-    while (b->state == LOADING) leat__cond_wait(&a->arrived, &a->lock);
+    for (bool asked = false; b->state == LOADING;)
+        asked = leat__remote_wait(a->file, a, &a->arrived, &a->lock, asked);
     size_t n = 0;
     if (b->state == READY) {
         n = LEAT_MIN(len, (size_t)(b->offset + b->len - offset));
