@@ -123,6 +123,9 @@ class InternalError(Error, RuntimeError):
 class AdviceWarning(UserWarning):
     """Advice about a loader: an order that reads slowly here, ranks with an empty last batch."""
 
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(hidden(text) if isinstance(text, str) else text for text in args))
+
 
 _CLASSES: dict[str, type[Error]] = {
     "LEAT_ENOMEM": BudgetError,

@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from . import _leat, _schema, _values
-from ._errors import AdviceWarning, ArgumentError, DataError, Error, StorageError, reason
+from . import _check, _leat, _schema, _values
+from ._errors import AdviceWarning, ArgumentError, DataError, Error, NotFoundError, StorageError, reason
 
 _PAGE = 1000  # names of one answer of a bucket
 _LIST = 1 << 24  # names of a folder, at most
@@ -619,20 +619,32 @@ def open_paths(paths: list[str]) -> Reader | None:
     return reader
 
 
+def _file_or_folder(reader: Callable[[Any], Reader], given: Any, paths: list[str]) -> Reader:
+    """A file; where a bucket has none of this name, the folder of this name: x.lmdb/ or x.parquet/."""
+    try:
+        return reader(given)
+    except NotFoundError:
+        found = _folder(paths[0]) if len(paths) == 1 and "://" in paths[0] else None
+        if found is None:
+            raise
+        return found
+
+
 def _open(paths: list[str]) -> Reader | None:
-    first = paths[0].lower()
-    if all(p.lower().endswith((".parquet", ".arrow", ".feather")) for p in paths):
+    names = [_check.file_name(p).lower() for p in paths]  # of a signed URL without the query
+    first = names[0]
+    if len(paths) == 1 and os.path.isdir(paths[0]):
+        return _folder(paths[0])
+    if all(name.endswith((".parquet", ".arrow", ".feather")) for name in names):
         from ._formats_arrow import Table
-        return Table(paths)
+        return _file_or_folder(Table, paths, paths)
     if len(paths) > 1:
         return None
     if first.endswith(".beton"):
         return Beton(paths[0])
-    if first.endswith((".lmdb", ".mdb")) and not os.path.isdir(paths[0]):
-        return Lmdb(paths[0])
+    if first.endswith((".lmdb", ".mdb")):
+        return _file_or_folder(Lmdb, paths[0], paths)
     if first.endswith(".json"):
         from ._formats_boxes import Coco
         return Coco(paths[0])
-    if "://" in first or os.path.isdir(paths[0]):
-        return _folder(paths[0])
-    return None
+    return _folder(paths[0]) if "://" in paths[0] else None

@@ -35,7 +35,7 @@ def _batches(file: Staged) -> tuple[Any, int | None, Iterator[Any]]:
     pa = _pyarrow()
     path = file.local
     try:
-        if file.name.lower().endswith(".parquet"):
+        if _check.file_name(file.name).lower().endswith(".parquet"):
             table = pa.parquet.ParquetFile(path)
             return table.schema_arrow, table.metadata.num_rows, table.iter_batches(_ROWS)
         source = pa.memory_map(path)
@@ -64,7 +64,7 @@ def _remote_rows(path: str) -> int:
 
 def _counts(paths: list[str]) -> list[int | None]:
     """Returns the rows of each file; None where the whole file would have to be read."""
-    remote = [path for path in paths if "://" in path and path.lower().endswith(".parquet")]
+    remote = [path for path in paths if "://" in path and _check.file_name(path).lower().endswith(".parquet")]
     with ThreadPoolExecutor(16) as pool:
         found = dict(zip(remote, pool.map(_remote_rows, remote)))
     return [found[path] if path in found else None if "://" in path else _batches(Staged(path))[1] for path in paths]

@@ -8,13 +8,14 @@ import json
 import math
 import os
 import posixpath
+import urllib.parse
 from collections.abc import Iterator
 from contextlib import suppress
 from xml.etree import ElementTree
 
 import numpy as np
 
-from . import _leat
+from . import _check, _leat
 from ._errors import DataError, NotFoundError, shown
 from ._formats import Reader, Sample
 
@@ -104,21 +105,28 @@ def _exists(path: str) -> bool:
 
 
 def _join(folder: str, name: str) -> str:
-    """Joins a folder and a path; in a bucket, resolves "../", which the server would take for a name."""
+    """Joins a folder and a path; in a bucket, resolves "../", which the server would take for a name. A URL keeps its
+    query, and blanks of the name are encoded."""
     scheme, mark, rest = folder.partition("://")
-    return scheme + mark + posixpath.normpath(posixpath.join(rest, name)) if mark else os.path.join(folder, name)
+    if not mark:
+        return os.path.join(folder, name)
+    rest, query, more = rest.partition("?") if scheme in ("http", "https") else (rest, "", "")
+    if scheme in ("http", "https"):
+        name = urllib.parse.quote(name, safe="/%!$&'()*+,;=:@~")
+    return scheme + mark + posixpath.normpath(posixpath.join(rest, name)) + query + more
 
 
 def _image_folder(path: str, name: str) -> str:
     """Finds the images of an annotation file: beside it, or in a folder of the split's name above it."""
-    here = os.path.dirname(path if "://" in path else os.path.abspath(path))
+    plain, query, more = path.partition("?") if path.startswith(("http://", "https://")) else (path, "", "")
+    here = os.path.dirname(plain if "://" in path else os.path.abspath(path))
     above = os.path.dirname(here)
-    split = os.path.splitext(os.path.basename(path))[0].rpartition("_")[2]
+    split = os.path.splitext(_check.file_name(path))[0].rpartition("_")[2]
     places = [here, os.path.join(here, split), os.path.join(above, split), os.path.join(above, "images", split),
               os.path.join(above, "images"), os.path.join(here, "images"), above]
     for place in places:
-        if _exists(_join(place, name)):
-            return place
+        if _exists(_join(place + query + more, name)):
+            return place + query + more
     raise DataError(f"{path}: its image {name} is in none of {', '.join(places)}")
 
 

@@ -298,6 +298,43 @@ def test_parquet_lmdb_and_coco_in_a_bucket(tmp_path, bucket):
     assert not [name for name in os.listdir(tmp_path) if name.startswith("tmp")]
 
 
+def test_formats_behind_a_query(tmp_path, bucket):
+    """Signed URLs: the name of the file ends before the query. Messages and warnings do not have it."""
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+    server = os.environ["AWS_ENDPOINT_URL"].replace("http://", "http://me:PASSWORD@") + "/b/"
+    pyarrow.parquet.write_table(pa.table({"image": [FILES[1]] * 3, "label": [0, 2, 3]}), bucket / "t.parquet")
+    with pytest.warns(leat.AdviceWarning) as told:
+        got = pack([f"{server}t.parquet?sig=SECRET1", f"{server}t.parquet?sig=SECRET2"], tmp_path)
+    assert [row.label for row in got] == [0, 2, 3] * 2
+    shutil.copy(DATA / "caffe/data.mdb", bucket / "data.mdb")
+    with pytest.warns(leat.AdviceWarning) as more:
+        assert len(pack(f"{server}data.mdb?sig=a/SECRET", tmp_path)) == len(pack(DATA / "caffe", tmp_path))
+    for warning in [*told, *more]:
+        assert "SECRET" not in str(warning.message) and "PASSWORD" not in str(warning.message)
+    (bucket / "x y.jpg").write_bytes(FILES[1])
+    (bucket / "instances.json").write_text(json.dumps({
+        "images": [{"id": 7, "file_name": "x y.jpg"}], "categories": [{"id": 3, "name": "cat"}], "annotations": []}))
+    assert pack(f"{server}instances.json?sig=a/SECRET", tmp_path).keys[0] == "x y.jpg"
+
+
+def test_folders_with_the_suffix_of_a_file_in_a_bucket(tmp_path, bucket):
+    """x.lmdb and x.parquet are folders, too; the path needs no "/" at its end."""
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+    for place in (bucket, tmp_path):
+        shutil.copytree(DATA / "caffe", place / "x.lmdb")
+        (place / "t.parquet").mkdir()
+        pyarrow.parquet.write_table(pa.table({"image": [FILES[1]] * 3, "label": [0, 2, 3]}), place / "t.parquet/0.parquet")
+    for name in ("x.lmdb", "t.parquet"):
+        here = pack(tmp_path / name, tmp_path)
+        for path in (f"s3://b/{name}", f"s3://b/{name}/"):
+            with pytest.warns(leat.AdviceWarning, match="copied to a temporary file"):
+                assert pack(path, tmp_path).column("label").tolist() == here.column("label").tolist()
+    with pytest.raises(leat.NotFoundError, match="none.parquet"):
+        pack("s3://b/none.parquet", tmp_path)
+
+
 def test_a_folder_of_parquet_files_in_a_bucket(tmp_path, bucket):
     """Recognised like a local one; the footers tell how many rows there are before they are copied."""
     pa = pytest.importorskip("pyarrow")
