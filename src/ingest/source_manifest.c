@@ -465,8 +465,10 @@ static int set_path(manifest_source *s, leat__records *run, leat__record *r, con
     LEAT_TRY(set_key(s, run, r, path, key, err));
     leat__buf full;
     leat__buf_init(&full, LEAT__MEM_INGEST, 1u << 20);
-    if (path[0] != '/' && !leat__path_remote(path)) leat__buf_append(&full, s->folder.data, s->folder.len);
-    leat__buf_puts(&full, path);
+    const bool relative = path[0] != '/' && !leat__path_remote(path);
+    if (relative) leat__buf_append(&full, s->folder.data, s->folder.len);
+    if (relative && leat__path_scheme(s->path) >= LEAT__SCHEME_HTTP) (void)leat__url_fit(&full, path);
+    else leat__buf_puts(&full, path);
     int rc = leat__buf_status(&full);
     if (rc == 0 && !leat__path_remote(path)) { /* servers take "../x" literally */
         (void)leat__buf_str(&full);

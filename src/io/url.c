@@ -63,8 +63,9 @@ int leat__url_parse(leat__url *u, const char *path, leat_error *err)
     u->key = rest + len + (rest[len] == '/' && !web ? 1 : 0);
     for (const char *p = path; *p != '\0'; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f || (web && *p == ' '))
-            return leat__fail(err, LEAT_EINVAL, "%.*s…: a URL with control characters or blanks",
-                              (int)(strstr(path, "://") + 3 - path), path);
+            return leat__fail(err, LEAT_EINVAL, "%.*s…: has %s", (int)(rest - path), path,
+                              web ? "control characters or blanks: write them as %20 and the like"
+                                  : "a control character, such as a tab or a line break, in its key");
     if (web ? len == 0 : !bucket_valid(rest, len))
         return leat__fail(err, LEAT_EINVAL, "%.60s: not a valid %s name", path, web ? "host" : "bucket");
     return 0;
@@ -90,6 +91,18 @@ static int hex_value(char c)
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     if (c >= 'A' && c <= 'F') return c - 'A' + 10;
     return -1;
+}
+
+int leat__url_fit(leat__buf *out, const char *text)
+{
+    for (const char *p = text; *p != '\0'; p++) {
+        const unsigned char c = (unsigned char)*p;
+        const bool encoded = c == '%' && hex_value(p[1]) >= 0 && hex_value(p[2]) >= 0;
+        const bool wrong = c <= ' ' || c >= 0x7f || strchr("\"#%<>\\^`{|}", c) != NULL;
+        if (wrong && !encoded) (void)leat__buf_printf(out, "%%%02X", c);
+        else (void)leat__buf_putc(out, *p);
+    }
+    return leat__buf_status(out);
 }
 
 size_t leat__url_decode(char *text, size_t len)

@@ -44,6 +44,9 @@ int leat__url_parse(leat__url *u, const char *path, leat_error *err) LEAT_MUST_C
 /* Percent-encodes everything except A-Z a-z 0-9 - . _ ~ (and '/' when asked), as signatures
  * require. */
 int leat__url_encode(leat__buf *out, const char *text, size_t len, bool keep_slash);
+/* Appends a relative path of a URL: percent-encodes what a URL cannot have, and '#'. What is encoded already
+ * and a query stay as they are. */
+int leat__url_fit(leat__buf *out, const char *text);
 /* Decodes keys of a listing in place; returns the new length. Amazon writes a blank as "+", others
  * as "%20". */
 size_t leat__url_decode(char *text, size_t len);

@@ -255,6 +255,16 @@ class Reading(Case):
         self.run_leat("verify", "s3://b/p.leat")
         self.assertEqual(self.bucket.count("HEAD"), 1)
 
+    def test_a_manifest_on_a_web_server_with_blanks_in_its_paths(self) -> None:
+        base = f"http://127.0.0.1:{self.bucket.port}/"
+        names = {"a b/1.png": "a%20b/1.png", "c%20d.png": "c%20d.png", "e#1.png": "e%231.png", "\u00e4.png": "%C3%A4.png"}
+        for i, place in enumerate(names.values()):
+            self.bucket.objects["/" + place] = png(i, 32)
+        self.bucket.objects["/list.csv"] = ("path,label\n" + "".join(f"{name},1\n" for name in names)).encode()
+        self.run_leat("pack", base + "list.csv", "-o", self.path("l.leat"))
+        self.run_leat("export", self.path("l.leat"), "-o", self.path("keys"))
+        self.assertEqual({str(p.relative_to(self.path("keys"))) for p in pathlib.Path(self.path("keys")).rglob("*.png")}, set(names))
+
     def test_another_range(self) -> None:
         self.bucket.shift = 100
         self.assertIn("another range than requested", self.run_leat("info", "s3://b/p.leat", code=4))

@@ -22,6 +22,12 @@ static void schemes_and_parts(void **state)
                                "http:///x", "s3://b/k\n", "http://h/a b", "file.leat"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_code(LEAT_EINVAL, leat__url_parse(&u, bad[i], NULL));
+    leat_error err;
+    assert_code(LEAT_EINVAL, leat__url_parse(&u, "s3://b/a b\t", &err)); /* keys may have blanks */
+    assert_null(strstr(err.message, "blank"));
+    assert_non_null(strstr(err.message, "a tab or a line break"));
+    assert_code(LEAT_EINVAL, leat__url_parse(&u, "http://h/a b", &err));
+    assert_non_null(strstr(err.message, "%20"));
 }
 
 static void encoding(void **state)
@@ -38,6 +44,9 @@ static void encoding(void **state)
     b.len = leat__url_decode(b.data, b.len);
     assert_int_equal(b.len, 8);
     assert_memory_equal(b.data, "a b+c d%", 8);
+    leat__buf_clear(&b);
+    assert_ok(leat__url_fit(&b, "a b/\u00e4#1%20%zz%.jpg?sig=1&x=(y)"));
+    assert_string_equal(leat__buf_str(&b), "a%20b/%C3%A4%231%20%25zz%25.jpg?sig=1&x=(y)");
     leat__buf_clear(&b);
     leat__pair pairs[] = {{"prefix", "a/b"}, {"list-type", "2"}, {"delimiter", ""}};
     assert_ok(leat__url_query(&b, pairs, 3));
