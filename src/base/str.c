@@ -391,11 +391,9 @@ static size_t put_dots(char *text, size_t size, size_t from, size_t to)
     return from + n;
 }
 
-size_t leat__str_hide_in_url(char *text, size_t size, size_t host, size_t end)
+/* Replaces user and password of a URL. Returns its new end. */
+static size_t hide_user(char *text, size_t size, size_t host, size_t end)
 {
-    size_t query = host;
-    while (query < end && text[query] != '?' && text[query] != '#') query++;
-    if (query < end) end = put_dots(text, size, query + 1, end);
     size_t place = host, at;
     while (place < end && strchr("/?#", text[place]) == NULL) place++;
     for (at = place; at > host && text[at - 1] != '@';) at--;
@@ -404,17 +402,43 @@ size_t leat__str_hide_in_url(char *text, size_t size, size_t host, size_t end)
     return now + (end - (at - 1));
 }
 
+size_t leat__str_hide_in_url(char *text, size_t size, size_t host, size_t end)
+{
+    size_t query = host;
+    while (query < end && text[query] != '?' && text[query] != '#') query++;
+    if (query < end) end = put_dots(text, size, query + 1, end);
+    return hide_user(text, size, host, end);
+}
+
+/* Returns the length of the scheme at the start of `s`, 0 without one. *word: length of the word there. */
+static size_t scheme_len(const char *s, size_t *word)
+{
+    *word = 0;
+    while (isalnum((unsigned char)s[*word]) || (s[*word] != '\0' && strchr("+.-", s[*word]))) (*word)++;
+    return *word > 0 && strncmp(s + *word, "://", 3) == 0 ? *word : 0;
+}
+
+/* True where '?' is a part of the name. */
+static bool is_bucket(const char *scheme, size_t len)
+{
+    static const char *const names[] = {"s3", "gs", "az"};
+    for (size_t i = 0; i < LEAT_COUNT(names); i++)
+        if (len == 2 && strncmp(scheme, names[i], 2) == 0) return true;
+    return false;
+}
+
 void leat__str_hide_secrets(char *text, size_t size)
 {
     for (size_t at = 0; text[at] != '\0';) {
-        size_t n = leat__str_web_prefix(text + at), end = at + n;
+        size_t word, n = scheme_len(text + at, &word), host = at + n + 3, end = host;
         if (n == 0) {
-            at++;
+            at += word > 0 ? word : 1;
             continue;
         }
         end += strcspn(text + end, " \t\r\n\"<>");
-        while (end > at + n && strchr(":;,.)'", text[end - 1]) != NULL) end--;
-        end = leat__str_hide_in_url(text, size, at + n, end);
+        while (end > host && strchr(":;,.)'", text[end - 1]) != NULL) end--;
+        if (is_bucket(text + at, n)) end = hide_user(text, size, host, end);
+        else end = leat__str_hide_in_url(text, size, host, end);
         const size_t len = strlen(text);
         at = end < len ? end : len;
     }

@@ -53,9 +53,9 @@ const char *leat__str_nearest(const char *word, const char *const *words, size_t
 /* Makes `s` printable: control characters and bytes that are not UTF-8 become \xHH; cut to `size`
  * bytes. Returns `out`. */
 const char *leat__str_shown(const char *s, char *out, size_t size);
-/* Replaces user, password and query of every http and https URL in `text` by "…", in place; text and NUL may
- * take `size` bytes. Use it on everything that is printed, logged or stored. A URL ends at a blank, '"', '<'
- * or '>'. */
+/* Replaces user and password of every URL in `text` by "…", and the query except that of s3, gs and az, in
+ * place; text and NUL may take `size` bytes. Use it on everything that is printed, logged or stored. A URL
+ * ends at a blank, '"', '<' or '>'. */
 void leat__str_hide_secrets(char *text, size_t size);
 /* Hides the secrets of one URL whose host begins at `host`, up to `end`. Returns the new end. */
 size_t leat__str_hide_in_url(char *text, size_t size, size_t host, size_t end);

@@ -31,6 +31,7 @@
 #include "base/thread.h"
 #include "io/curl_api.h"
 #include "io/hedge.h"
+#include "io/hide.h"
 #include "io/http_answer.h"
 #include "io/xml.h"
 
@@ -79,6 +80,19 @@ static int code_of_status(long status)
     }
 }
 
+/* Removes what the server must not tell others from its text. */
+static void hide_secrets(leat__http_req *r, leat__buf *text)
+{
+    if (text->len == 0) return;
+    char *t = text->data;
+    (void)leat__buf_str(text); /* ends it with a NUL */
+    leat__hide_url(t, leat__buf_str(&r->url), leat__str_web_prefix(r->what) > 0);
+#ifdef LEAT_HAVE_CURL
+    for (const struct curl_slist *h = r->headers; h != NULL; h = h->next) leat__hide_header(t, h->data);
+#endif
+    text->len = strlen(t);
+}
+
 int leat__http_explain(leat__http_req *r)
 {
     leat__buf code, text;
@@ -87,6 +101,8 @@ int leat__http_explain(leat__http_req *r)
     leat__xml xml = {r->body.data, r->body.len};
     bool known = leat__xml_text(xml, "Code", &code);
     bool told = leat__xml_text(xml, "Message", &text);
+    hide_secrets(r, &code);
+    hide_secrets(r, &text);
     r->rc = leat__fail(&r->err, code_of_status(r->status), "%s: %s: the server answered %ld%s%.60s%s%.200s",
                        r->what, r->method, r->status, known ? " " : "", known ? leat__buf_str(&code) : "",
                        told ? ": " : "", told ? leat__buf_str(&text) : "");

@@ -81,7 +81,8 @@ static bool anonymous(void)
 static int set_endpoint(leat__store *s, const char *url, const char *variable, leat_error *err)
 {
     if (!leat__str_starts(url, "http://") && !leat__str_starts(url, "https://"))
-        return leat__fail(err, LEAT_EINVAL, "%s=%.80s: must begin with http:// or https://", variable, url);
+        return leat__fail(err, LEAT_EINVAL, "%s%s%.80s: must begin with http:// or https://", variable,
+                          strchr(url, '@') ? "" : "=", strchr(url, '@') ? "" : url); /* no password */
     const char *host = strstr(url, "://") + 3;
     size_t len = strcspn(host, "/");
     if (len == 0) return leat__fail(err, LEAT_EINVAL, "%s: has no host", variable);

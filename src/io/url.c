@@ -66,8 +66,11 @@ int leat__url_parse(leat__url *u, const char *path, leat_error *err)
             return leat__fail(err, LEAT_EINVAL, "%.*s…: has %s", (int)(rest - path), path,
                               web ? "control characters or blanks: write them as %20 and the like"
                                   : "a control character, such as a tab or a line break, in its key");
+    const char *user = rest + len; /* the end of user and password, which no bucket has */
+    while (user > rest && user[-1] != '@') user--;
     if (web ? len == 0 : !bucket_valid(rest, len))
-        return leat__fail(err, LEAT_EINVAL, "%.60s: not a valid %s name", path, web ? "host" : "bucket");
+        return leat__fail(err, LEAT_EINVAL, "%.*s%s%.60s: not a valid %s name", (int)(rest - path), path,
+                          user > rest ? "…@" : "", user, web ? "host" : "bucket");
     return 0;
 }
 

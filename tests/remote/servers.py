@@ -343,6 +343,10 @@ class Bucket:
                 data, where = objects.get(path), self.headers.get("Range")
                 if bucket.count("GET") > bucket.fail_after:
                     self.answer(500)
+                elif data is None and bucket.echo:
+                    words = f"{self.path} {self.headers.get('x-amz-security-token')} {self.headers.get('Authorization')}"
+                    words = words.replace("AWS4-HMAC-SHA256", "").replace("SignedHeaders=", "")  # 200 bytes are shown
+                    self.answer(404, f"<Error><Code>NoSuchKey</Code><Message>{words.replace('&', '&amp;')}</Message></Error>".encode())
                 elif data is None:
                     self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
                 elif where is None or self.command == "HEAD" or (where.startswith("bytes=-") and not bucket.suffixes):
@@ -416,6 +420,7 @@ class Bucket:
         self.lost_answers = 0  # this many objects are stored without an answer: the connection closes
         self.suffixes = True  # ranges counted from the end are answered
         self.shift = 0  # bytes by which a range that is sent begins too early
+        self.echo = False  # errors repeat the request
         self.signed = False  # URLs with a signature: the name ends before the query
         self.before_write: Callable[[str], None] = lambda key: None
         self.before_removal: Callable[[], bool] = lambda: False  # True: no answer, and nothing is removed

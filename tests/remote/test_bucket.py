@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands that write to a bucket of this process's memory: stopped, raced and refused."""
+import base64
 import contextlib
 import json
 import os
@@ -415,6 +416,34 @@ class Secrets(Case):
                  ["pack", tar.replace("t.tar", "list.csv"), "-o", "list2.leat", "--on-error", "skip", "--report", "list.bad", "--force"], ["export", self.path("p.leat"), "-o", pack],
                  ["pack", self.path("images"), "-o", pack], ["load", pack, "--state", pack], ["load", pack, "--report", pack],
                  ["info", pack.replace("http", "HTTP")], ["info", pack + " x"], ["info", pack.replace("user:", "user:PASS@")]])
+
+    def test_settings_and_names(self) -> None:
+        told = self.run_leat("info", "s3://b/p.leat", code=2, AWS_ENDPOINT_URL="ftp://bob-user:PASSWORD@h")
+        self.assertIn("AWS_ENDPOINT_URL: must begin with http", told)
+        self.search(told)
+        for password in ("PASSWORD", "PASSWORD" * 20):
+            told = self.run_leat("info", f"s3://bob-user:{password}@b/p.leat", code=2)
+            self.assertIn("s3://…@b/p.leat: not a valid bucket name", told)
+            self.search(told)
+            self.search(self.run_leat("info", f"ftp://bob-user:{password}@b/p.leat?SIGNATURE", code=2))
+
+    def test_answers_that_repeat_the_request(self) -> None:
+        """Access key, signature, token, password: no server brings them onto the screen."""
+        self.bucket.echo = True
+        told = self.run_leat("info", "s3://b/none.leat", code=4, AWS_SESSION_TOKEN="SESSION-PASSWORD")
+        headers = self.bucket.seen[-1][2]
+        self.assertIn("x-amz-security-token", headers)
+        signature = headers["authorization"].partition("Signature=")[2]
+        self.assertEqual(len(signature), 64)
+        self.assertIn("Signature=…", told)
+        for secret in (signature, "LEATTESTKEY0000001", "SESSION-PASSWORD"):
+            self.assertNotIn(secret, told)
+        url = f"http://bob-user:PASSWORD@127.0.0.1:{self.bucket.port}/none.leat?X-Sig=SIGNA%2FTURE&id=SIGNATURE"
+        told = self.run_leat("info", url, code=4)
+        self.assertIn("/none.leat?X-Sig=…", told)
+        self.search(told)
+        self.assertNotIn("SIGNA", told)
+        self.assertNotIn(base64.b64encode(b"bob-user:PASSWORD").decode(), told)
 
     def test_every_command(self) -> None:
         os.chdir(self.dir)

@@ -257,7 +257,9 @@ static void secrets_of_urls_are_hidden(void **state)
         {"http://h/a@b", "http://h/a@b"},
         {"http:// ?a", "http:// ?a"},
         {"http://…@h/a?…", "http://…@h/a?…"},
-        {"httpx://h?a", "httpx://h?a"},
+        {"ftp://me:P@h/x?a s3://me:P@b/k?v", "ftp://…@h/x?… s3://…@b/k?v"},
+        {"X=ftp://me:P@h", "X=ftp://…@h"},
+        {"://me:P@h", "://me:P@h"},
         {"", ""},
     };
     char text[128];
