@@ -118,8 +118,7 @@ static uint64_t spool_key(const checking *c)
                                 c->opts->strict};
     uint64_t key = leat__hash64(numbers, sizeof numbers, 0);
     key = leat__hash64(c->provenance.data, c->provenance.len, key); /* has the fingerprints of packs */
-    for (uint32_t i = 0; i < c->opts->source_count; i++)
-        key = leat__path_hash(c->opts->sources[i], key);
+    for (uint32_t i = 0; i < c->opts->source_count; i++) key = leat__path_hash(c->opts->sources[i], key);
     return LEAT_MAX(key, 1);
 }
 

@@ -346,8 +346,7 @@ static int write_rows(deduping *d, leat_error *err)
 {
     char *key = leat__alloc(LEAT__MEM_CURATE, LEAT__PACK_KEY_MAX + 1);
     if (!key) return leat__fail_nomem(err, LEAT__PACK_KEY_MAX + 1, "a key");
-    int rc = leat_packer_classes(d->packer, F_PACK, (const char *const *)d->names,
-                                 d->opts->input_count, err);
+    int rc = leat_packer_classes(d->packer, F_PACK, (const char *const *)d->names, d->opts->input_count, err);
     for (uint32_t p = 0; p < d->rows.packs && rc == 0; p++) {
         leat_pack *pack = NULL;
         rc = leat__image_columns_pack(&pack, d->columns[p], LEAT__COLUMNS_CACHE, err);

@@ -39,7 +39,7 @@
 #define BACKOFF_FIRST_NS (100 * LEAT_NS_PER_MS)
 #define BACKOFF_MAX_NS (10 * LEAT_NS_PER_S)
 #define INTERRUPT_NS (100 * LEAT_NS_PER_MS) /* between two questions whether to stop */
-#define ATTEMPTS_MAX 1000u /* attempts that made progress */
+#define ATTEMPTS_MAX 1000u                  /* attempts that made progress */
 #define ACTIVE_MIN 4.0
 #define ACTIVE_FIRST 8.0
 #define IDLE_MAX 64               /* easy handles kept for reuse */
