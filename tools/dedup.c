@@ -293,6 +293,8 @@ const cli_command cli_cmd_dedup = {
             {"threshold", "vectors: least similarity that was removed"},
             {"asked", "vectors: rows to keep by --keep-share"},
             {"largest", "vectors: rows of the largest cluster"},
+            {"without_vector",
+             "vectors: rows of zeros or not finite numbers; they are not compared and stay"},
             {"in_memory", "vectors, images: true when all vectors or descriptors were in memory"},
             {"resumed", "vectors, images: rows that an interrupted run had clustered or searched"},
             {"exact", "images: of these, pairs with equal pixels"},

@@ -37,6 +37,9 @@ static int finish(cli *c, const leat_dedup_semantic_stats *st)
     cli_out(c, "%llu rows: %llu to keep, %llu to remove, with a similarity of %.4f or more\n",
             (unsigned long long)st->samples, (unsigned long long)st->kept, (unsigned long long)st->removed,
             st->threshold);
+    if (st->without_vector > 0)
+        cli_out(c, "%llu rows without a vector (zeros or not finite) were not compared and stay\n",
+                (unsigned long long)st->without_vector);
     cli_out(c,
             "%u clusters, %llu pairs compared, %s, %.1f CPU-seconds, %s of memory "
             "planned%s\n",

@@ -245,6 +245,9 @@ typedef struct leat_dedup_semantic_stats {
     double seconds, cpu_seconds;
     uint64_t asked;   /* with keep_share: rows to keep; more are kept if there are more clusters */
     uint64_t resumed; /* rows whose clusters came from an interrupted run, from OUTPUT.state */
+    /* Rows whose vector is zeros or not finite, such as images that cannot be read. They are compared with
+     * no other row, stay in the output, and count neither as kept nor as removed. */
+    uint64_t without_vector;
 } leat_dedup_semantic_stats;
 
 /* Finds rows whose vectors are similar: k-means, then all pairs inside each cluster. The result depends

@@ -161,6 +161,7 @@ def dedup_semantic(embeddings: Path, output: Path, *, threshold: float | None = 
 
     Rows are clustered by k-means, and all pairs inside a cluster are compared by cosine. `output` gets a row per vector:
     cluster, keep, duplicate_of, similarity. Give it as ``select`` to ``leat.Loader``, ``leat.pack`` and ``leat.export``.
+    Rows whose vector is zeros or not finite are not compared and stay; ``without_vector`` in the report counts them.
 
     Parameters
         embeddings: pack of ``leat.embed``

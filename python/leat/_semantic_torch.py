@@ -19,7 +19,7 @@ from torch import Tensor
 
 from . import _check
 from ._dataset import Dataset
-from ._errors import ArgumentError, BudgetError, DataError, ExistsError
+from ._errors import ArgumentError, BudgetError, ExistsError
 from ._loader import Loader
 from ._pack import Progress
 from ._writer import Writer
@@ -44,7 +44,7 @@ def _exact(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _scores(rows: Tensor, others: Tensor) -> Tensor:
-    """Returns scores that are higher for nearer vectors; vectors of zeros are not of unit length."""
+    """Returns scores that are higher for nearer vectors; centres need not be of unit length."""
     return torch.addmm(-0.5 * others.square().sum(1)[None, :], rows, others.T)
 
 
@@ -106,20 +106,19 @@ def _train(sample: Tensor, count: int, tell: Any) -> Tensor:
     return centres
 
 
-def _unit(rows: np.ndarray, path: str, first: int) -> np.ndarray:
+def _unit(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns vectors at unit length, and which rows have one: zeros and values that are not finite are none."""
     wide = rows.astype(np.float64)
-    length = np.cumsum(wide * wide, 1)[:, -1]  # added in order, as the C code does
-    bad = np.flatnonzero(~np.isfinite(length))
-    if len(bad):
-        raise DataError(f"{path}: the vector of row {first + int(bad[0])} is not finite")
-    by = np.divide(1, np.sqrt(length), out=np.zeros_like(length), where=length > 0)
-    padded = np.zeros((len(rows), -(-rows.shape[1] // _LANES) * _LANES), np.float32)
-    padded[:, :rows.shape[1]] = wide * by[:, None]
-    return padded
+    with np.errstate(over="ignore"):
+        length = np.cumsum(wide * wide, 1)[:, -1]  # added in order, as the C code does
+    found = np.isfinite(length) & (length > 0)
+    padded = np.zeros((int(found.sum()), -(-rows.shape[1] // _LANES) * _LANES), np.float32)
+    padded[:, :rows.shape[1]] = wide[found] * (1 / np.sqrt(length[found]))[:, None]
+    return padded, found
 
 
-def _vectors(path: str, name: str | None) -> tuple[np.ndarray, str]:
-    """Returns all vectors of a pack at unit length, and the name of their field."""
+def _vectors(path: str, name: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the vectors of a pack at unit length, and which of its rows have one."""
     with Dataset(path) as pack:
         names = [f.name for f in pack.fields if f.type == "array" and f.shape is not None and len(f.shape) == 1
                  and str(f.dtype).startswith("float")]
@@ -130,13 +129,13 @@ def _vectors(path: str, name: str | None) -> tuple[np.ndarray, str]:
                                 f"{path}: '{name}' is not a field of vectors; there is {', '.join(names)}")
         name = name or names[0]
         if not len(pack):
-            return np.zeros((0, _LANES), np.float32), name
-    rows, at = [], 0
+            return np.zeros((0, _LANES), np.float32), np.zeros(0, bool)
+    rows, found = [], []
     with Loader(path, 4096, fields=[name], order="sequential", drop_last=False, as_="numpy") as loader:
         for batch in loader:
-            rows.append(_unit(np.asarray(batch[name]), path, at))
-            at += len(rows[-1])
-    return np.concatenate(rows), name
+            for made, of in zip(_unit(np.asarray(batch[name])), (rows, found)):
+                of.append(made)
+    return np.concatenate(rows), np.concatenate(found)
 
 
 def _order(of: np.ndarray, distance: np.ndarray, keep: str) -> np.ndarray:
@@ -204,6 +203,13 @@ def _kept(removed: np.ndarray, near: np.ndarray) -> np.ndarray:
         to = further
 
 
+def _spread(values: np.ndarray, found: np.ndarray, missing: int) -> np.ndarray:
+    """Returns a column of the pack: the values of rows with a vector, and `missing` for the others."""
+    column = np.full(len(found), missing, values.dtype)
+    column[found] = values
+    return column
+
+
 def _device(device: str) -> torch.device:
     try:
         made = torch.device(_check.text("device", device))
@@ -241,7 +247,7 @@ def run(source: str, output: str, *, device: str, threshold: float | None, keep_
     if keep_share is not None and threshold is not None:
         raise ArgumentError("give either threshold or keep_share, not both")
     made = _device(device)
-    data, _ = _vectors(source, field)
+    data, found = _vectors(source, field)
     count = len(data)
 
     def tell(done: int) -> None:
@@ -266,8 +272,10 @@ def run(source: str, output: str, *, device: str, threshold: float | None, keep_
             tell(count // 2)
         similarity, nearest, pairs, largest = _compare(rows, of, _order(of, distance, keep), tell)
     removed, least, asked = _decide(similarity, nearest, threshold, keep_share)
-    _write(output, source, {"cluster": of, "keep": (~removed).astype(np.int64), "duplicate_of": _kept(removed, nearest),
-                            "similarity": similarity.astype(np.float64)}, force, sync)
-    return {"samples": count, "kept": count - int(removed.sum()), "removed": int(removed.sum()), "asked": asked, "threshold": least,
-            "clusters": centres, "largest": largest, "pairs": pairs, "in_memory": True, "plan_memory": data.nbytes,
+    in_pack, kept = np.flatnonzero(found), _kept(removed, nearest)
+    _write(output, source, {"cluster": _spread(of, found, -1), "keep": _spread((~removed).astype(np.int64), found, 1),
+                            "duplicate_of": _spread(np.where(kept < 0, -1, in_pack[kept]), found, -1) if count else _spread(kept, found, -1),
+                            "similarity": _spread(similarity.astype(np.float64), found, -1)}, force, sync)
+    return {"samples": len(found), "kept": count - int(removed.sum()), "removed": int(removed.sum()), "without_vector": len(found) - count,
+            "asked": asked, "threshold": least, "clusters": centres, "largest": largest, "pairs": pairs, "in_memory": True, "plan_memory": data.nbytes,
             "seconds": time.monotonic() - begin, "cpu_seconds": time.process_time() - cpu}

@@ -25,7 +25,7 @@
 #define THRESHOLD 0.95
 #define TRAIN_PER_CLUSTER 32 /* sampled rows per cluster, to find the clusters on */
 #define ROW_BYTES                                                                                            \
-    36 /* cluster, distance, similarity, of, places while sorting, order                                     \
+    40 /* row of the pack, cluster, distance, similarity, of, places while sorting, order                    \
         */
 #define LEAST_TILE 256
 
@@ -205,15 +205,26 @@ static int create(const deduping *d, leat_packer **packer, leat_error *err)
     return rc;
 }
 
+/* Fills in the columns of row i of the store. */
+static void describe(const deduping *d, uint64_t i, leat_pack_value *v)
+{
+    v[F_CLUSTER].i = d->s.cluster[i];
+    v[F_KEEP].i = !d->removed[i];
+    v[F_DUPLICATE_OF].i = d->removed[i] ? (int64_t)d->store.in_pack[kept_for(d, (uint32_t)i)] : -1;
+    v[F_SIMILARITY].f = (double)d->s.similarity[i];
+}
+
+/* Writes a row for each row of the pack. Those without a vector stay, in no cluster. */
 static int write_rows(deduping *d, leat_packer *packer, leat__buf *key, leat_error *err)
 {
-    for (uint64_t i = 0; i < d->store.count; i++) {
-        leat_pack_value v[F_COUNT] = {{0}};
+    uint64_t next = 0;
+    for (uint64_t i = 0; i < d->stats.samples; i++) {
+        leat_pack_value v[F_COUNT] = {[F_CLUSTER] = {.i = -1},
+                                      [F_KEEP] = {.i = 1},
+                                      [F_DUPLICATE_OF] = {.i = -1},
+                                      [F_SIMILARITY] = {.f = -1}};
         LEAT_TRY(leat__pack_key_read(d->store.pack, i, key, err));
-        v[F_CLUSTER].i = d->s.cluster[i];
-        v[F_KEEP].i = !d->removed[i];
-        v[F_DUPLICATE_OF].i = d->removed[i] ? (int64_t)kept_for(d, (uint32_t)i) : -1;
-        v[F_SIMILARITY].f = (double)d->s.similarity[i];
+        if (next < d->store.count && d->store.in_pack[next] == i) describe(d, next++, v);
         const leat_pack_sample sample = {.key = leat__buf_str(key), .key_size = key->len, .values = v};
         LEAT_TRY(leat_packer_append(packer, &sample, err));
     }
@@ -270,6 +281,12 @@ static int make_key(deduping *d, leat_error *err)
     return 0;
 }
 
+static uint32_t clusters_for(const deduping *d, uint64_t rows)
+{
+    const uint32_t count = d->opts.clusters ? d->opts.clusters : (uint32_t)sqrt((double)rows);
+    return (uint32_t)LEAT_MIN((uint64_t)LEAT_MAX(count, 1), LEAT_MAX(rows, 1));
+}
+
 static int run(deduping *d, leat_error *err)
 {
     leat__semantic *s = &d->s;
@@ -278,11 +295,14 @@ static int run(deduping *d, leat_error *err)
     LEAT_TRY(check_opts(&d->opts, err));
     LEAT_TRY(size_of(d, &rows, &dim, err));
     d->stats.samples = rows;
-    s->clusters = d->opts.clusters ? d->opts.clusters : (uint32_t)sqrt((double)rows);
-    s->clusters = (uint32_t)LEAT_MIN((uint64_t)LEAT_MAX(s->clusters, 1), LEAT_MAX(rows, 1));
-    LEAT_TRY(plan(d, rows, dim, err));
+    s->clusters = clusters_for(d, rows);
+    LEAT_TRY(plan(d, rows, dim, err)); /* enough also when rows have no vector */
     LEAT_TRY(leat__thread_team_open(&d->crew, d->opts.threads, err));
     LEAT_TRY(leat__vector_store_open(&d->store, d->opts.input, d->opts.field, d->whole, d->crew, err));
+    d->stats.without_vector = rows - d->store.count;
+    rows = d->store.count;
+    s->clusters = clusters_for(d, rows);
+    d->sample = LEAT_MIN(rows, (uint64_t)s->clusters * TRAIN_PER_CLUSTER);
     LEAT_TRY(leat__saved_open(&d->saved, d->opts.output, err));
     LEAT_TRY(make_key(d, err));
     s->saved = &d->saved;
@@ -352,6 +372,7 @@ void leat__dedup_semantic_json(const leat_dedup_semantic_stats *st, leat__buf *o
     leat__json_ku64(&j, "samples", st->samples);
     leat__json_ku64(&j, "kept", st->kept);
     leat__json_ku64(&j, "removed", st->removed);
+    leat__json_ku64(&j, "without_vector", st->without_vector);
     leat__json_ku64(&j, "asked", st->asked);
     leat__json_kdouble(&j, "threshold", st->threshold);
     leat__json_ku64(&j, "clusters", st->clusters);

@@ -11,6 +11,8 @@
 #include "base/mem.h"
 #include "base/num.h"
 
+#define CHUNK 512 /* rows read at a time when they are not kept; no more than two least tiles of a plan */
+
 typedef struct fetching {
     leat__vector_store *s;
     const uint32_t *row;
@@ -19,6 +21,31 @@ typedef struct fetching {
     _Atomic int rc;
     leat_error *errs; /* one per member */
 } fetching;
+
+/* Reads all rows, a chunk at a time or all at once, and keeps the numbers of those that have a vector. */
+static int find_rows(leat__vector_store *s, bool keep, leat_error *err)
+{
+    const uint64_t all = s->count, chunk = keep ? LEAT_MAX(all, 1) : CHUNK;
+    uint64_t found = 0;
+    s->in_pack = LEAT_NEW_ARRAY(CURATE, uint32_t, LEAT_MAX(all, 1));
+    float *rows = leat__alloc_array(LEAT__MEM_CURATE, chunk, s->dim * sizeof *rows);
+    int rc = s->in_pack && rows ? 0 : leat__fail_nomem(err, chunk * s->dim * sizeof *rows, "vectors");
+    for (uint64_t i = 0; rc == 0 && i < all; i++) s->in_pack[i] = (uint32_t)i;
+    for (uint64_t at = 0; rc == 0 && at < all; at += chunk) {
+        const uint64_t n = LEAT_MIN(chunk, all - at);
+        rc = leat__vector_store_get(s, NULL, at, n, rows, err);
+        for (uint64_t i = 0; i < n && rc == 0; i++) {
+            const float *row = rows + i * s->dim;
+            if (leat__vectors_is_zero(row, s->dim)) continue;
+            if (keep && found < i) memcpy(rows + found * s->dim, row, s->dim * sizeof *row);
+            s->in_pack[found++] = (uint32_t)(at + i);
+        }
+    }
+    s->count = found;
+    if (keep && rc == 0) s->whole = (leat__vectors){.count = found, .dim = s->dim, .row = rows};
+    else leat__free(rows);
+    return rc;
+}
 
 int leat__vector_store_open(leat__vector_store *s, const char *path, const char *field, bool keep,
                             leat__thread_team *crew, leat_error *err)
@@ -32,14 +59,11 @@ int leat__vector_store_open(leat__vector_store *s, const char *path, const char 
     s->dim = leat__vectors_dim(s->pack, s->field);
     if (s->count >= UINT32_MAX)
         LEAT_GO(rc, out, leat__fail(err, LEAT_ELIMIT, "%s: more than %u rows", path, UINT32_MAX - 1));
-    if (keep) {
-        rc = leat__vectors_read(&s->whole, s->pack, field, err);
-    } else {
-        const uint32_t members = leat__thread_team_size(crew);
-        s->sample = LEAT_NEW_ARRAY(CURATE, leat_sample *, members);
-        rc = s->sample ? 0 : leat__fail_nomem(err, members * sizeof *s->sample, "readers");
-        for (uint32_t i = 0; i < members && rc == 0; i++) rc = leat_sample_open(&s->sample[i], s->pack, err);
-    }
+    const uint32_t members = leat__thread_team_size(crew);
+    s->sample = LEAT_NEW_ARRAY(CURATE, leat_sample *, members);
+    rc = s->sample ? 0 : leat__fail_nomem(err, members * sizeof *s->sample, "readers");
+    for (uint32_t i = 0; i < members && rc == 0; i++) rc = leat_sample_open(&s->sample[i], s->pack, err);
+    if (rc == 0) rc = find_rows(s, keep, err);
 out:
     if (rc != 0) leat__vector_store_close(s);
     return rc;
@@ -50,6 +74,7 @@ void leat__vector_store_close(leat__vector_store *s)
     for (uint32_t i = 0; s->sample && i < leat__thread_team_size(s->crew); i++)
         leat_sample_close(&s->sample[i]);
     leat__free(s->sample);
+    leat__free(s->in_pack);
     leat__vectors_reset(&s->whole);
     leat_pack_close(&s->pack);
     memset(s, 0, sizeof *s);
@@ -68,8 +93,9 @@ static void fetch(void *cookie, uint32_t member, uint32_t members)
             memcpy(to, leat__vectors_at(&s->whole, row), s->dim * sizeof *to);
             continue;
         }
-        int rc =
-            leat__vectors_read_one(s->sample[member], s->field, s->pack, row, to, s->dim, &f->errs[member]);
+        bool finite;
+        int rc = leat__vectors_read_one(s->sample[member], s->field, s->pack, s->in_pack[row], to, s->dim,
+                                        &finite, &f->errs[member]);
         if (rc != 0) f->rc = rc;
     }
 }

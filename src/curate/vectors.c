@@ -100,7 +100,7 @@ static bool normalise(const void *data, uint32_t dtype, size_t length, float *to
 }
 
 int leat__vectors_read_one(leat_sample *s, uint32_t field, const leat_pack *pack, uint64_t row, float *to,
-                           size_t dim, leat_error *err)
+                           size_t dim, bool *finite, leat_error *err)
 {
     const leat_field *f = leat_pack_field(pack, field);
     leat_view view;
@@ -110,9 +110,7 @@ int leat__vectors_read_one(leat_sample *s, uint32_t field, const leat_pack *pack
         return leat__fail(err, LEAT_EDATA, "%s: row %llu has no vector", leat_pack_path(pack),
                           (unsigned long long)row);
     memset(to, 0, dim * sizeof *to);
-    if (!normalise(view.data, f->dtype, (size_t)f->shape[0], to))
-        return leat__fail(err, LEAT_EDATA, "%s: the vector of row %llu is not finite", leat_pack_path(pack),
-                          (unsigned long long)row);
+    *finite = normalise(view.data, f->dtype, (size_t)f->shape[0], to);
     return 0;
 }
 
@@ -132,8 +130,13 @@ int leat__vectors_read(leat__vectors *v, leat_pack *pack, const char *name, leat
     v->row = leat__alloc(LEAT__MEM_CURATE, bytes);
     if (!v->row) return leat__fail_nomem(err, bytes, "vectors");
     rc = leat_sample_open(&s, pack, err);
-    for (uint64_t i = 0; i < v->count && rc == 0; i++)
-        rc = leat__vectors_read_one(s, field, pack, i, v->row + i * v->dim, v->dim, err);
+    for (uint64_t i = 0; i < v->count && rc == 0; i++) {
+        bool finite = true;
+        rc = leat__vectors_read_one(s, field, pack, i, v->row + i * v->dim, v->dim, &finite, err);
+        if (rc == 0 && !finite)
+            rc = leat__fail(err, LEAT_EDATA, "%s: the vector of row %llu is not finite", leat_pack_path(pack),
+                            (unsigned long long)i);
+    }
     leat_sample_close(&s);
     if (rc != 0) leat__vectors_reset(v);
     return rc;

@@ -8,6 +8,8 @@
 
 #include <leat/pack.h>
 
+#include <stdbool.h>
+
 #include "dsp/distance.h"
 
 typedef struct leat__vectors {
@@ -23,12 +25,21 @@ int leat__vectors_field(const leat_pack *pack, const char *name, uint32_t *field
 /* Returns the numbers per vector of that field, including the padding. */
 size_t leat__vectors_dim(const leat_pack *pack, uint32_t field);
 
-/* Reads one row to `to`, which has space for `dim` numbers. */
+/* Reads one row to `to`, which has space for `dim` numbers. *finite is false, and the row zeros, when the
+ * vector has a value that is not finite. */
 int leat__vectors_read_one(leat_sample *s, uint32_t field, const leat_pack *pack, uint64_t row, float *to,
-                           size_t dim, leat_error *err) LEAT_MUST_CHECK;
+                           size_t dim, bool *finite, leat_error *err) LEAT_MUST_CHECK;
 /* Reads all rows of a field. LEAT_EDATA names a row with a value that is not finite. */
 int leat__vectors_read(leat__vectors *v, leat_pack *pack, const char *name, leat_error *err) LEAT_MUST_CHECK;
 void leat__vectors_reset(leat__vectors *v);
+
+/* Returns true for a vector of zeros: the row has no vector, such as an image that cannot be read. */
+static inline bool leat__vectors_is_zero(const float *row, size_t dim)
+{
+    size_t i = 0;
+    while (i < dim && row[i] == 0) i++;
+    return i == dim;
+}
 
 static inline const float *leat__vectors_at(const leat__vectors *v, uint64_t row)
 {

@@ -47,8 +47,10 @@ def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
     if quiet and command != "dedup":
         return
     if command == "dedup":
+        without = result["without_vector"]
+        blank = f"{without} rows without a vector (zeros or not finite) were not compared and stay\n" if without else ""
         print(f"{result['samples']} rows: {result['kept']} to keep, {result['removed']} to remove, with a similarity of "
-              f"{result['threshold']:.4f} or more\n{result['clusters']} clusters, {result['pairs']} pairs compared, "
+              f"{result['threshold']:.4f} or more\n{blank}{result['clusters']} clusters, {result['pairs']} pairs compared, "
               f"{result['seconds']:.1f} s")
         return
     if command == "export":

@@ -111,6 +111,62 @@ static void a_share_is_kept(void **state)
     }
 }
 
+enum { BLANKS = 40 }; /* rows without a vector: zeros, or a number that is not finite */
+
+static bool is_blank(uint32_t row)
+{
+    return row % 76 == 0;
+}
+
+/* The rows of fill_copies with rows without a vector between them, the first at the beginning. */
+static void fill_blanks(uint32_t row, leat_pack_value *v, void *cookie)
+{
+    fill_copies(row - row / 76 - 1, v, cookie);
+    float *vector = (float *)(uintptr_t)v[0].data;
+    if (!is_blank(row)) return;
+    memset(vector, 0, DIM * sizeof *vector);
+    if (row % 3 == 1) vector[5] = row % 8 ? NAN : INFINITY;
+}
+
+static void rows_without_a_vector_take_no_part(void **state)
+{
+    static int64_t want[3][ROWS], got[3][ROWS + BLANKS];
+    const leat_field f = {
+        .name = "vector", .type = LEAT_FIELD_ARRAY, .dtype = LEAT_DTYPE_F32, .ndim = 1, .shape = {DIM}};
+    leat_dedup_semantic_opts o = opts_for("full.leat");
+    leat_dedup_semantic_stats more = {.struct_size = sizeof more};
+    put_pack(in_box("blanks.leat"), &f, 1, ROWS + BLANKS, fill_blanks, NULL);
+    for (int share = 0; share < 4; share++) {
+        leat_pack *full = NULL, *part = NULL;
+        o = opts_for("full.leat");
+        o.keep_share = share % 2 ? 0.5 : 0;
+        o.threshold = share % 2 ? 0 : 0.45; /* below the cosine that zeros seemed to have */
+        o.memory = share > 1 ? 600 << 10 : 0;
+        const leat_dedup_semantic_stats st = run_ok(&o);
+        o.input = in_box("blanks.leat");
+        o.output = in_box("part.leat");
+        assert_ok(leat_dedup_semantic(&o, &more, NULL));
+        assert_true(more.in_memory == (share < 2) && more.without_vector == BLANKS);
+        assert_true(more.samples == ROWS + BLANKS && more.kept == st.kept && more.removed == st.removed);
+        assert_true(more.asked == st.asked && more.threshold == st.threshold && more.pairs == st.pairs);
+        assert_ok(leat_pack_open(&full, in_box("full.leat"), NULL, NULL));
+        assert_ok(leat_pack_open(&part, o.output, NULL, NULL));
+        for (uint32_t c = 0; c < 3; c++) {
+            assert_ok(leat_pack_ints(full, c, 0, ROWS, want[c], NULL));
+            assert_ok(leat_pack_ints(part, c, 0, ROWS + BLANKS, got[c], NULL));
+        }
+        for (uint32_t i = 0; i < ROWS + BLANKS; i++) {
+            const uint32_t was = i - i / 76 - 1;
+            const int64_t of = is_blank(i) || want[2][was] < 0 ? -1 : want[2][was] + want[2][was] / 75 + 1;
+            assert_true(got[0][i] == (is_blank(i) ? -1 : want[0][was]));
+            assert_true(got[1][i] == (is_blank(i) ? 1 : want[1][was]) && got[2][i] == of);
+        }
+        leat_pack_close(&full);
+        leat_pack_close(&part);
+    }
+    assert_int_equal(leat__mem_blocks(), test_blocks);
+}
+
 static int stop(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
 {
     return 1;
@@ -154,6 +210,7 @@ int main(void)
         cmocka_unit_test(copies_are_removed),
         cmocka_unit_test(the_result_does_not_depend_on_threads_or_memory),
         cmocka_unit_test(a_share_is_kept),
+        cmocka_unit_test(rows_without_a_vector_take_no_part),
         cmocka_unit_test(wrong_options_are_refused),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
