@@ -88,6 +88,23 @@ static int read_labels(leat__labels *l, leat_error *err)
     return 0;
 }
 
+/* Keeps the vectors of rows that have a label and a vector other than zeros. Unreadable images have
+ * zeros. Without predictions, nothing else can judge their labels. */
+static void keep_voters(leat__labels *l)
+{
+    leat__vectors *v = &l->vectors;
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < l->rows; i++) {
+        const float *from = leat__vectors_at(v, i);
+        const bool is_zero = leat__vectors_is_zero(from, v->dim);
+        if (!l->opts.predictions && is_zero) l->own[i] = LEAT__LABEL_NONE;
+        if (l->own[i] == LEAT__LABEL_NONE || is_zero) continue;
+        if (n < i) memcpy(v->row + n * v->dim, from, v->dim * sizeof *from);
+        l->voter[n++] = (uint32_t)i;
+    }
+    v->count = n;
+}
+
 static int read_vectors(leat__labels *l, leat_error *err)
 {
     leat_pack *pack = NULL;
@@ -103,6 +120,7 @@ static int read_vectors(leat__labels *l, leat_error *err)
                         (unsigned long long)l->rows, leat__as_size(need).text,
                         leat__as_size(l->opts.memory).text);
     if (rc == 0) rc = leat__vectors_read(&l->vectors, pack, l->opts.field, err);
+    if (rc == 0) keep_voters(l);
     leat_pack_close(&pack);
     return rc;
 }
@@ -168,6 +186,7 @@ static int allocate(leat__labels *l, leat_error *err)
     l->label = LEAT_NEW_ARRAY(CURATE, int64_t, n);
     l->code = LEAT_NEW_ARRAY(CURATE, int64_t, n);
     l->own = LEAT_NEW_ARRAY(CURATE, uint32_t, n);
+    l->voter = LEAT_NEW_ARRAY(CURATE, uint32_t, n);
     l->other = LEAT_NEW_ARRAY(CURATE, uint32_t, n);
     l->chance = LEAT_NEW_ARRAY(CURATE, float, n);
     l->rival = LEAT_NEW_ARRAY(CURATE, float, n);
@@ -175,8 +194,8 @@ static int allocate(leat__labels *l, leat_error *err)
     l->suspicion = LEAT_NEW_ARRAY(CURATE, double, n);
     l->rank = LEAT_NEW_ARRAY(CURATE, int64_t, n);
     l->issues = LEAT_NEW_ARRAY(CURATE, uint8_t, n);
-    const bool all = l->label && l->code && l->own && l->other && l->chance && l->rival && l->outlier &&
-                     l->suspicion && l->rank && l->issues;
+    const bool all = l->label && l->code && l->own && l->voter && l->other && l->chance && l->rival &&
+                     l->outlier && l->suspicion && l->rank && l->issues;
     return all ? 0 : leat__fail_nomem(err, n * ROW_BYTES, "labels");
 }
 
@@ -204,6 +223,7 @@ static void tear_down(leat__labels *l)
     leat__free(l->label);
     leat__free(l->code);
     leat__free(l->own);
+    leat__free(l->voter);
     leat__free(l->other);
     leat__free(l->chance);
     leat__free(l->rival);

@@ -23,8 +23,9 @@ typedef struct leat__labels {
     leat__thread_team *crew;
     uint64_t rows;
     uint32_t classes;
-    int64_t *code; /* code of each class, sorted */
-    leat__vectors vectors;
+    int64_t *code;         /* code of each class, sorted */
+    leat__vectors vectors; /* of the rows below */
+    uint32_t *voter;       /* rows with a label and a vector, ascending: only these vote and are judged */
     /* Per row: */
     int64_t *label;
     uint32_t *own, *other; /* class; likeliest other class; or LEAT__LABEL_NONE */

@@ -18,15 +18,15 @@ typedef struct vote {
     double weight;
 } vote;
 
-/* Sums votes per class. Nearer rows count more: weights fall to 1 / e^2 at the farthest one. */
+/* Sums votes per class; `near` has numbers of voters. Nearer ones count more: weights fall to 1 / e^2 at
+ * the farthest one. */
 static uint32_t count_votes(const leat__labels *l, const leat__neighbour *near, uint32_t count, vote *votes)
 {
     const double far = count > 0 ? (double)near[count - 1].distance : 0;
     uint32_t n = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t class = l->own[near[i].row];
+        const uint32_t class = l->own[l->voter[near[i].row]];
         uint32_t at = 0;
-        if (class == LEAT__LABEL_NONE) continue;
         while (at < n && votes[at].class != class) at++;
         if (at == n) votes[n++] = (vote){class, 0};
         votes[at].weight += far > 0 ? exp(-2 * (double)near[i].distance / far) : 1;
@@ -34,9 +34,10 @@ static uint32_t count_votes(const leat__labels *l, const leat__neighbour *near, 
     return n;
 }
 
-static void take_near(void *cookie, uint64_t row, const leat__neighbour *near, uint32_t count)
+static void take_near(void *cookie, uint64_t voter, const leat__neighbour *near, uint32_t count)
 {
     const leat__labels *l = cookie;
+    const uint32_t row = l->voter[voter];
     vote votes[LEAT__NEIGHBOURS_MAX];
     const uint32_t n = count_votes(l, near, count, votes);
     double sum = 0, own = 0, most = 0;
@@ -166,15 +167,14 @@ static void mark_class(leat__labels *l, const uint32_t *row, uint64_t n, float *
 /* Sorts rows by class, then marks the outliers of each class. */
 static int mark_outliers(leat__labels *l, leat_error *err)
 {
+    const uint64_t n = l->vectors.count;
     uint64_t *end = LEAT_NEW_ARRAY(CURATE, uint64_t, (size_t)l->classes + 1);
-    uint32_t *row = LEAT_NEW_ARRAY(CURATE, uint32_t, LEAT_MAX(l->rows, 1));
-    float *values = LEAT_NEW_ARRAY(CURATE, float, LEAT_MAX(l->rows, 1));
-    int rc = end && row && values ? 0 : leat__fail_nomem(err, l->rows * 8, "classes");
-    for (uint64_t i = 0; rc == 0 && i < l->rows; i++)
-        if (l->own[i] != LEAT__LABEL_NONE && l->own[i] + 1 < l->classes) end[l->own[i] + 1]++;
+    uint32_t *row = LEAT_NEW_ARRAY(CURATE, uint32_t, LEAT_MAX(n, 1));
+    float *values = LEAT_NEW_ARRAY(CURATE, float, LEAT_MAX(n, 1));
+    int rc = end && row && values ? 0 : leat__fail_nomem(err, n * 8, "classes");
+    for (uint64_t i = 0; rc == 0 && i < n; i++) end[l->own[l->voter[i]] + 1]++;
     for (uint32_t c = 1; rc == 0 && c < l->classes; c++) end[c] += end[c - 1]; /* where classes begin */
-    for (uint64_t i = 0; rc == 0 && i < l->rows; i++)
-        if (l->own[i] != LEAT__LABEL_NONE) row[end[l->own[i]]++] = (uint32_t)i;
+    for (uint64_t i = 0; rc == 0 && i < n; i++) row[end[l->own[l->voter[i]]]++] = l->voter[i];
     for (uint32_t c = 0; rc == 0 && c < l->classes; c++) { /* now end[c] is the end of class c */
         const uint64_t first = c > 0 ? end[c - 1] : 0;
         mark_class(l, row + first, end[c] - first, values);
@@ -190,20 +190,19 @@ int leat__labels_outliers(leat__labels *l, leat_error *err)
     const size_t dim = l->vectors.dim;
     double *sum = leat__zalloc_array(LEAT__MEM_CURATE, LEAT_MAX(l->classes, 1), dim * sizeof *sum);
     int rc = sum ? 0 : leat__fail_nomem(err, l->classes * dim * sizeof *sum, "class centres");
-    for (uint64_t i = 0; i < l->rows && rc == 0; i++)
-        for (size_t d = 0; d < dim && l->own[i] != LEAT__LABEL_NONE; d++)
-            sum[l->own[i] * dim + d] += (double)leat__vectors_at(&l->vectors, i)[d];
+    for (uint64_t i = 0; i < l->vectors.count && rc == 0; i++)
+        for (size_t d = 0; d < dim; d++)
+            sum[l->own[l->voter[i]] * dim + d] += (double)leat__vectors_at(&l->vectors, i)[d];
     for (uint32_t c = 0; c < l->classes && rc == 0; c++) {
         double length = 0;
         for (size_t d = 0; d < dim; d++) length += sum[c * dim + d] * sum[c * dim + d];
         for (size_t d = 0; d < dim && length > 0; d++) sum[c * dim + d] /= sqrt(length);
     }
-    for (uint64_t i = 0; i < l->rows && rc == 0; i++) {
+    for (uint64_t i = 0; i < l->vectors.count && rc == 0; i++) {
         double cosine = 0;
-        if (l->own[i] == LEAT__LABEL_NONE) continue;
         for (size_t d = 0; d < dim; d++)
-            cosine += sum[l->own[i] * dim + d] * (double)leat__vectors_at(&l->vectors, i)[d];
-        l->outlier[i] = (float)(1 - cosine);
+            cosine += sum[l->own[l->voter[i]] * dim + d] * (double)leat__vectors_at(&l->vectors, i)[d];
+        l->outlier[l->voter[i]] = (float)(1 - cosine);
     }
     leat__free(sum);
     return rc == 0 ? mark_outliers(l, err) : rc;

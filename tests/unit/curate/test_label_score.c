@@ -25,7 +25,7 @@ static void votes_are_those_of_the_nearest_rows(void **state)
         float d[LABEL_ROWS];
         uint32_t near[6];
         double own = 0, sum = 0;
-        bool used[LABEL_ROWS] = {false};
+        bool used[LABEL_ROWS] = {[5] = true}; /* row 5 has no label, so it has no vote */
         leat_pack_value mine[2], other[2];
         leat__distance_dsp_for(0)->rows(leat__vectors_at(&v, i), v.row, v.dim, LABEL_ROWS, d);
         for (int k = 0; k < 6; k++) {
@@ -38,7 +38,6 @@ static void votes_are_those_of_the_nearest_rows(void **state)
         for (int k = 0; k < 6; k++) {
             fill_label(near[k], other, NULL);
             const double weight = exp(-2 * (double)d[near[k]] / (double)d[near[5]]);
-            if (other[0].i < 0) continue;
             sum += weight;
             if (other[0].i == mine[0].i) own += weight;
         }
@@ -47,6 +46,56 @@ static void votes_are_those_of_the_nearest_rows(void **state)
     leat__vectors_reset(&v);
     leat_pack_close(&pack);
     assert_int_equal(leat__mem_blocks(), test_blocks);
+}
+
+enum { PART_ROWS = 5 * LABEL_ROWS, BLANK = LABEL_ROWS + 7 };
+
+/* The rows of label_opts, then rows without a label; BLANK has a label, but its vector is zeros. */
+static void fill_part(uint32_t row, leat_pack_value *v, void *cookie)
+{
+    fill_label(row, v, cookie);
+    if (row >= LABEL_ROWS) v[0].i = row == BLANK ? 1 : -1 - (int64_t)(row % 2);
+}
+
+static void fill_part_vector(uint32_t row, leat_pack_value *v, void *cookie)
+{
+    fill_vector(row, v, cookie);
+    if (row == BLANK) memset((void *)(uintptr_t)v[0].data, 0, v[0].size);
+}
+
+static void rows_without_a_label_or_a_vector_change_nothing(void **state)
+{
+    static const char *const columns[] = {"suspicion", "confidence", "outlier"};
+    static const leat_field fields[] = {{.name = "label", .type = LEAT_FIELD_INT},
+                                        {.name = "other", .type = LEAT_FIELD_FLOAT}};
+    const leat_field vector = {
+        .name = "vector", .type = LEAT_FIELD_ARRAY, .dtype = LEAT_DTYPE_F32, .ndim = 1, .shape = {12}};
+    vector_kind kind = {.dim = 12, .clusters = LABEL_CLASSES, .seed = 6, .spread = 0.3f};
+    static double alone[LABEL_ROWS], part[LABEL_ROWS];
+    static int64_t rank[2][PART_ROWS];
+    leat_pack *pack = NULL;
+    leat_check_labels_opts o = label_opts("alone.leat");
+    const leat_check_labels_stats st = labels_ok(&o);
+    put_pack(in_box("part.leat"), fields, 2, PART_ROWS, fill_part, NULL);
+    put_pack(in_box("pv.leat"), &vector, 1, PART_ROWS, fill_part_vector, &kind);
+    o.pack = in_box("part.leat");
+    o.vectors = in_box("pv.leat");
+    o.output = in_box("both.leat");
+    const leat_check_labels_stats more = labels_ok(&o);
+    assert_true(more.wrong == st.wrong && more.outliers == st.outliers && st.wrong >= 5);
+    for (size_t c = 0; c < LEAT_COUNT(columns); c++) {
+        read_floats(in_box("alone.leat"), columns[c], alone);
+        read_floats(o.output, columns[c], part);
+        assert_memory_equal(alone, part, sizeof alone);
+    }
+    assert_ok(leat_pack_open(&pack, in_box("alone.leat"), NULL, NULL));
+    assert_ok(leat_pack_ints(pack, 3, 0, LABEL_ROWS, rank[0], NULL));
+    leat_pack_close(&pack);
+    assert_ok(leat_pack_open(&pack, o.output, NULL, NULL));
+    assert_ok(leat_pack_ints(pack, 3, 0, PART_ROWS, rank[1], NULL));
+    leat_pack_close(&pack);
+    assert_memory_equal(rank[0], rank[1], LABEL_ROWS * sizeof rank[0][0]);
+    for (uint32_t i = LABEL_ROWS; i < PART_ROWS; i++) assert_int_equal(rank[1][i], -1);
 }
 
 static void predictions_take_the_place_of_votes(void **state)
@@ -88,6 +137,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(votes_are_those_of_the_nearest_rows),
+        cmocka_unit_test(rows_without_a_label_or_a_vector_change_nothing),
         cmocka_unit_test(predictions_take_the_place_of_votes),
         cmocka_unit_test(outliers_are_far_from_their_class),
     };
