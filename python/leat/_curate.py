@@ -76,7 +76,9 @@ def _state(folder: str, sources: list[str], plan: dict[str, Any], force: bool) -
         for name in {name for names in _curate_steps.FILES.values() for name in names if _curate_steps.is_ours(steps, name)}:
             for file in (name, f"{name}.parts", f"{name}.state"):
                 _curate_steps.remove(os.path.join(folder, file))
-    return {"version": _VERSION, "source": [_check.public(path) for path in sources], "plan": plan, "steps": {} if force else steps}
+    wrote = {"wrote": (steps.get("dump") or {}).get("wrote") or {}}  # outside the folder: replaced when dump writes there again
+    return {"version": _VERSION, "source": [_check.public(path) for path in sources], "plan": plan,
+            "steps": {"dump": {"state": "off", **wrote}} if force else steps}
 
 
 def _off(record: Any) -> dict[str, Any]:
@@ -84,7 +86,8 @@ def _off(record: Any) -> dict[str, Any]:
     old = record if isinstance(record, dict) else {}
     made = {"made": old["made"]} if old.get("made") else {}
     unfinished = {"unfinished": True} if old.get("state") == "running" or old.get("unfinished") else {}
-    return {"state": "off", **made, **unfinished}
+    wrote = {"wrote": old["wrote"]} if old.get("wrote") else {}
+    return {"state": "off", **made, **unfinished, **wrote}
 
 
 def _key(run: Run, step: str, found: dict[str, str]) -> str:
@@ -167,6 +170,8 @@ def _do(run: Run, step: str, state: dict[str, Any], line: _Line, again: bool) ->
     resume = isinstance(old, dict) and old.get("state") == "running" and old.get("key") == key
     options = run.steps[step] or {}
     record: dict[str, Any] = {"state": "running", "key": key, "inputs": found, "options": options}
+    if step == "dump":
+        record.update(_curate_steps.claim(run, resume))
     state["steps"][step] = record
     if step == "pack" and run.checks_while_packing:
         state["steps"]["check"] = {"state": "running"}
@@ -276,7 +281,7 @@ def curate(source: Path | Sequence[Path], output: Path, *, config: Any = None, c
     if from_ is not None and not earlier:
         raise ArgumentError("from: has no effect with `force`, which runs all steps" if force else
                             f"from: has no effect: {given} has no earlier run, so all steps run")
-    _curate_early.check_dump(run, earlier.get("dump") or {})
+    _curate_early.check_dump(run, _recorded(folder).get("steps", {}).get("dump") or {})
     where = f"{config}: " if isinstance(config, (str, os.PathLike)) else ""
     _curate_early.check_files(run, where)
     _curate_early.check_select(run, where)
@@ -298,7 +303,7 @@ def _all_steps(run: Run, planned: dict[str, Any], force: bool, line: _Line, redo
     held = _hold(folder)
     try:
         state = _state(folder, run.sources, planned, force)
-        run.written = (state["steps"].get("dump") or {}).get("output")
+        run.force, run.wrote = force, (state["steps"].get("dump") or {}).get("wrote") or {}
         for name in NAMES:
             if run.on(name):
                 _do(run, name, state, line, name in redo)

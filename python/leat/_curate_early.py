@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 import tempfile
@@ -10,7 +11,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from . import _curate_report, _images, _select
+from . import _curate_dump, _curate_report, _images, _select
 from ._curate_config import Options, needs_vectors
 from ._curate_steps import FILES, Run, dump_target, fingerprint, is_ours, named
 from ._dataset import Dataset
@@ -85,9 +86,21 @@ def check_dump(run: Run, record: Mapping[str, Any]) -> None:
     for source in run.sources:
         if _local(source) and (_inside(target, source) if os.path.isdir(source) else _same(target, source)):
             raise ArgumentError(f"dump: output: {target}: is the source; give another name")
-    earlier = target in (record.get("output"), *(record.get("made") or {})) or record.get("state") == "running"
-    if os.path.dirname(target) != run.folder and os.path.exists(target) and not os.path.isdir(target) and not earlier:
-        raise ExistsError(f"dump: output: {target}: already exists; give another name or remove it")
+    if os.path.dirname(target) == run.folder:
+        return
+    to = (run.steps["dump"] or {}).get("to", "list")
+    if to != "pack" and os.path.lexists(target) and not os.path.isdir(target):
+        raise ExistsError(f"dump: output: {target}: is a file, not a folder; give another name or remove it")
+    with contextlib.ExitStack() as stack:
+        keys = stack.enter_context(Dataset(run.pack)) if run.in_place else ()
+        found = _curate_dump.taken(target, to, _curate_dump.files_of(record, target), lambda name: name in keys or _is_source(run, name))
+    if found is not None:
+        raise ExistsError(f"dump: output: {found}; give another output or remove it")
+
+
+def _is_source(run: Run, name: str) -> bool:
+    """Returns whether a source that is a folder has a file of this name. Names of other sources are known when dump begins."""
+    return any(_local(path) and os.path.isfile(os.path.join(path, name)) for path in run.sources)
 
 
 def _same(path: str, other: str) -> bool:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from . import _check, _images, _pack, _select, _train
+from . import _check, _curate_dump, _images, _pack, _select, _train
 from ._curate_config import Default, Options, needs_vectors
 from ._dataset import Dataset
-from ._errors import AdviceWarning, ArgumentError, DataError, Error
+from ._errors import AdviceWarning, ArgumentError, DataError, Error, ExistsError, StorageError
 
 Progress = Callable[[int, int, int, int], object]
 Outcome = dict[str, Any]
@@ -34,7 +34,8 @@ class Run:
     def __init__(self, folder: str, sources: list[str], steps: Mapping[str, Options | None], given: str | None = None) -> None:
         self.folder, self.sources, self.steps = folder, sources, steps
         self.given = given or folder  # the folder as the user named it, for lists
-        self.written: str | None = None  # where an earlier dump of this run went
+        self.force = False
+        self.wrote: dict[str, _curate_dump.Files] = {}  # by output: what earlier dumps of this run wrote outside its folder
         self.checked: dict[str, Any] | None = None  # what was found while images were packed
         self.in_place = len(sources) == 1 and "://" not in sources[0] and is_pack(sources[0]) and \
             not set(steps["pack"] or {}) - {"on_error", "threads", "memory"}
@@ -378,6 +379,26 @@ def _clean(run: Run, target: str | None, resume: bool) -> None:
             remove(path)
 
 
+def _outside(run: Run) -> str | None:
+    """Returns the output of dump if it is not in the folder of the run."""
+    target = dump_target(run)
+    return None if target is None or os.path.dirname(target) == run.folder else target
+
+
+def claim(run: Run, resume: bool) -> dict[str, Any]:
+    """Returns what the record of a dump says before it begins. Refuses files that it would replace and that are not from this run."""
+    target, to = _outside(run), (run.steps["dump"] or {}).get("to", "list")
+    if target is None or "://" in target:
+        return {"wrote": {**run.wrote, **({target: {}} if target else {})}}
+    with Dataset(run.pack) as opened:
+        keys = [opened.keys[int(row)] for row in chosen(run)] if to == "folder" else []
+    ours = run.wrote.get(target, {})
+    found = None if resume else _curate_dump.taken(target, to, ours, frozenset(keys).__contains__)
+    if found is not None:
+        raise StorageError(f"dump: output: {found}; dump has not written anything: give another output or remove it")
+    return {"wrote": {**run.wrote, target: {**ours, **_curate_dump.claim(to, lambda: keys)}}}
+
+
 def _run_dump(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
     _write_list(run)
     _clean(run, dump_target(run), resume)
@@ -385,12 +406,20 @@ def _run_dump(run: Run, options: Options, resume: bool, progress: Progress) -> O
     outcome: Outcome = {"rows": len(chosen(run))}
     if target is None:
         return outcome
-    again = resume or os.path.dirname(target) == run.folder or target == run.written
+    outside = _outside(run)
+    local = outside is not None and "://" not in outside
+    before = _curate_dump.listing(target) if local else {}
+    again = resume or outside is None or target in run.wrote
     more = {"shard_bytes": options.get("shard_bytes", 0), "select": run.path("select.leat"), "progress": progress}
-    if to == "pack":
-        done: dict[str, Any] = _pack.pack(run.pack, target, resume=resume, force=again, **more)
-        return {**outcome, "bytes_out": done["bytes_out"], "output": target}
-    _pack.export(run.pack, target, to=to, force=again, **more)
+    try:
+        if to == "pack":
+            outcome["bytes_out"] = _pack.pack(run.pack, target, resume=resume, force=again, **more)["bytes_out"]
+        else:
+            _pack.export(run.pack, target, to=to, force=again, **more)
+    except ExistsError as error:  # exit code 2 would say that nothing was done
+        raise StorageError(f"dump: {error}") from None
+    if local:
+        outcome["wrote"] = {**run.wrote, target: _curate_dump.settle(target, run.wrote.get(target, {}), before, run.force)}
     return {**outcome, "output": target}
 
 

@@ -260,6 +260,86 @@ def test_dumps(whole, to, made, tmp_path):
         leat.curate(source, tmp_path / "other", config=config, count=4)
 
 
+def tree(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("to", ["pack", "folder", "webdataset", "parquet"])
+def test_force_replaces_a_dump_elsewhere_and_nothing_else(whole, to, tmp_path):
+    if to == "parquet":
+        pytest.importorskip("pyarrow")
+    source, place = whole[0] / "pack.leat", tmp_path / "place"
+    place.mkdir()
+    (place / "mine.txt").write_text("words")
+    out = place / "out.leat" if to == "pack" else place
+    config = {"dump": {"to": to, "output": str(out)}}
+    leat.curate(source, tmp_path / "run", config=config, count=6)
+    leat.curate(source, tmp_path / "run", config=config, count=3, force=True)
+    other = tmp_path / "other" / "out.leat" if to == "pack" else tmp_path / "other"
+    (tmp_path / "other").mkdir()
+    leat.curate(source, tmp_path / "fresh", config={"dump": {"to": to, "output": str(other)}}, count=3)
+    assert set(tree(place)) == {"mine.txt", *tree(tmp_path / "other")}  # nothing of the larger selection stays
+    assert (place / "mine.txt").read_text() == "words"
+    # files that the earlier run did not write, or that have changed since, are found before the first step
+    changed = next(path for path in sorted(place.rglob("*")) if path.is_file() and path.name != "mine.txt")
+    changed.write_bytes(b"words")
+    before = data(tmp_path / "run", "run.json")
+    for more in ({}, {"force": True}):
+        with pytest.raises(leat.ExistsError, match=f"{changed.name}: has changed since leat curate made it"):
+            leat.curate(source, tmp_path / "run", config=config, count=4, **more)
+    assert changed.read_bytes() == b"words" and data(tmp_path / "run", "run.json") == before
+
+
+def test_a_file_in_the_way_of_a_dump_is_found_before_it_writes(photos, whole, tmp_path):
+    key = data(whole[0], "selected.txt").decode().split()[-1]
+    place = tmp_path / "place"
+    (place / key).parent.mkdir(parents=True)
+    (place / key).write_text("words")
+    config = {"dump": {"to": "folder", "output": str(place)}}
+    for source in (photos, whole[0] / "pack.leat"):  # their names are known before the first step
+        with pytest.raises(leat.ExistsError, match=f"{key}: already exists; give another output"):
+            leat.curate(source, tmp_path / "run", config=config, share=0.2)
+        assert not (tmp_path / "run").exists()
+    (place / key).rename(place / "mine.jpg")  # not in the way
+    leat.export(whole[0] / "pack.leat", tmp_path / "tar", to="webdataset")
+    shard = str(tmp_path / "tar" / "00000.tar")
+    leat.curate(shard, tmp_path / "list", share=0.2)
+    chosen = data(tmp_path / "list", "selected.txt").decode().split()[-1]
+    (place / chosen).parent.mkdir(parents=True, exist_ok=True)
+    (place / chosen).write_text("words")
+    done = subprocess.run([sys.executable, "-m", "leat", "curate", shard, "-o", str(tmp_path / "run"), "--share", "0.2", "--config",
+                           str(write_json(tmp_path / "c.yaml", config))], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 4 and "already exists; dump has not written anything" in done.stderr, done
+    assert set(tree(place)) == {"mine.jpg", chosen}
+    (place / chosen).unlink()
+    assert leat.curate(shard, tmp_path / "run", config=config, share=0.2)["selected"] == 8
+    assert len(tree(place)) == 17 and (place / "mine.jpg").read_text() == "words"
+
+
+def write_json(path, value):
+    """JSON is YAML."""
+    path.write_text(json.dumps(value))
+    return path
+
+
+def test_a_dump_that_was_stopped_is_replaced(whole, tmp_path, monkeypatch):
+    source, place = whole[0] / "pack.leat", tmp_path / "place"
+    config = {"dump": {"to": "folder", "output": str(place)}}
+
+    def stop(*args, **kwargs):
+        export(*args, **kwargs)
+        raise KeyboardInterrupt
+
+    export = _curate_steps._pack.export
+    for force in (False, True):
+        monkeypatch.setattr(_curate_steps._pack, "export", stop)
+        with pytest.raises(KeyboardInterrupt):
+            leat.curate(source, tmp_path / "run", config=config, count=6, force=force)
+        monkeypatch.setattr(_curate_steps._pack, "export", export)
+        leat.curate(source, tmp_path / "run", config=config, count=3, force=force)
+    assert len(tree(place)) == 3
+
+
 def test_semantic_and_conditions(whole, tmp_path):
     source = whole[0] / "pack.leat"
     config = {"semantic": {"keep_share": 0.5}, "select": {"where": "blur > 0", "strategies": [
