@@ -230,8 +230,12 @@ def test_not_finite_scores_are_counted(photos, tmp_path):
 
     torch.jit.script(Odd()).save(str(tmp_path / "odd.pt"))
     report = leat.tag(photos, output=str(tmp_path / "o.leat"), model=str(tmp_path / "odd.pt"), image_size=16, **PLAIN)
-    score = leat.open(tmp_path / "o.leat").column("tag_score")
-    assert report["not_finite"] == 8 == np.isnan(score).sum()
+    made = leat.open(tmp_path / "o.leat")
+    bad = np.isnan(made.column("tag_score"))
+    assert report["not_finite"] == 8 == bad.sum()
+    assert (made.column("tag")[bad] == -1).all() and (made.column("tag")[~bad] >= 0).all()
+    first = made[int(bad.argmax())]
+    assert (first["tags"] == -1).all() and np.isnan(first["tag_scores"]).all() and np.isnan(first["tag_margin"])
     assert sum(report["counts"].values()) == report["samples"] - 8  # a tag without a score is none
 
 

@@ -52,8 +52,6 @@ def _scores(row: np.ndarray, activation: str) -> np.ndarray:
 
 def _entropy(scores: np.ndarray) -> float:
     """Returns the entropy in nats of scores, scaled to a sum of 1."""
-    if not np.isfinite(scores).all():
-        return float("nan")
     kept = scores[scores > 0]
     share = kept / kept.sum() if len(kept) else kept
     return float(abs((share * np.log(share)).sum()))
@@ -106,12 +104,12 @@ class Tags(_Counted):
 
     def sample(self, row: np.ndarray) -> dict[str, Any]:
         scores = _scores(row, self.activation)
+        if not np.isfinite(scores).all():
+            self.not_finite += 1
+            return {**self.missing(len(row)), **({"logits": row} if self.logits else {})}
         order = np.argsort(-row, kind="stable")
         best = order[:self.top]
-        if np.isfinite(scores).all():
-            self.counts[int(best[0])] += 1
-        else:
-            self.not_finite += 1
+        self.counts[int(best[0])] += 1
         second = float(scores[order[1]]) if len(order) > 1 else 0.0
         made = {"tag": int(best[0]), "tag_score": float(scores[best[0]]), "tag_margin": float(scores[best[0]]) - second,
                 "tag_entropy": _entropy(scores), "tags": best.astype(np.int32), "tag_scores": scores[best].astype(np.float32)}
