@@ -202,8 +202,14 @@ def _result(run: Run, state: dict[str, Any], seconds: float) -> dict[str, Any]:
     broken = _curate_steps.unreadable(run)
     return {"output": run.folder, "samples": records["pack"]["rows"], "selected": records["select"]["rows"],
             "asked": _asked(records["select"]), "unreadable": records["pack"]["dropped"].get("unreadable", 0) + broken, "steps": steps,
-            "list": run.path("selected.txt"), "dump": _curate_steps.dump_target(run), "report": run.path("report.html"),
+            "note": _note(run), "list": run.path("selected.txt"), "dump": _curate_steps.dump_target(run), "report": run.path("report.html"),
             "seconds": seconds}
+
+
+def _note(run: Run) -> str:
+    """Returns why the choice is not the one by diversity that count and share make by default; "" otherwise."""
+    by_default = isinstance((run.steps["select"] or {}).get("strategies"), _curate_config.Default)
+    return "images were chosen at random: diversity needs vectors, and the step embed is off" if by_default and not run.on("embed") else ""
 
 
 def _asked(record: dict[str, Any]) -> int:

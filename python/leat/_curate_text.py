@@ -54,7 +54,7 @@ def result(made: dict[str, Any]) -> str:
         rows.append((step["step"], str(step["rows"]), dropped, "as before" if step["reused"] else f"{step['seconds']:.1f}",
                      step["limit"], step["advice"]))
     few = f"{made['asked']} images were asked for: fewer were left to select from" if made["asked"] else ""
-    lines = [_table(rows, (1, 3)), *([few] if few else []),
+    lines = [_table(rows, (1, 3)), *([few] if few else []), *([made["note"]] if made["note"] else []),
              f"{made['selected']} of {made['samples']} images selected, {made['unreadable']} unreadable; {made['seconds']:.1f} s",
              made["list"], *([made["dump"]] if made["dump"] else []), made["report"]]
     return "\n".join(lines)

@@ -872,6 +872,15 @@ def test_unknown_models_are_refused_first(photos, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_choice_without_vectors_is_called_random(whole, tmp_path):
+    text, source = "images were chosen at random: diversity needs vectors, and the step embed is off", whole[0] / "pack.leat"
+    result = leat.curate(source, tmp_path / "run", config={"embed": False}, count=5)
+    assert result["note"] == text and text in _curate_text.result(result).splitlines()
+    result = leat.curate(source, tmp_path / "run", config={"embed": False, "select": {"count": 5, "strategies": ["random"]}})
+    assert result["note"] == "" and "random" not in _curate_text.result(result)  # as the config says
+    assert whole[1]["note"] == ""
+
+
 def test_fewer_images_than_asked_for(photos, tmp_path):
     result = leat.curate(photos, tmp_path / "run", count=5000)
     assert result["selected"] == 35 and result["asked"] == 5000
