@@ -144,6 +144,50 @@ static void put_names(leat__buf *out, leat_pack *columns)
     json_decref(root);
 }
 
+/* Returns the number of the part of `pack` with this fingerprint; the number of parts if there is none. */
+static uint32_t part_with(const json_t *fingerprint, leat_pack *pack)
+{
+    const uint32_t parts = leat_pack_part_count(pack);
+    uint32_t i = 0;
+    while (i < parts && !is_fingerprint(fingerprint, fingerprint_of(leat_pack_part(pack, i, NULL)))) i++;
+    return i;
+}
+
+/* Writes the parts of `pack` in the order of the columns. False when another order does not help: not all
+ * of them follow each other there. */
+static bool put_order(leat__buf *out, leat_pack *columns, leat_pack *pack)
+{
+    const char *text = leat_pack_provenance(columns);
+    json_t *root = text ? json_loads(text, 0, NULL) : NULL;
+    const json_t *packs = json_object_get(json_object_get(root, "source"), "packs");
+    const uint32_t parts = leat_pack_part_count(pack);
+    uint64_t seen = 0;
+    uint32_t found = 0;
+    for (size_t i = 0; parts <= 64 && i < json_array_size(packs) && found < parts; i++) {
+        const uint32_t at = part_with(json_object_get(json_array_get(packs, i), "fingerprint"), pack);
+        if (at == parts && found == 0) continue;
+        if (at == parts || seen >> at & 1) break;
+        seen |= UINT64_C(1) << at;
+        leat__buf_printf(out, "%s%s", found++ ? " " : "", leat_pack_path(leat_pack_part(pack, at, NULL)));
+    }
+    json_decref(root);
+    return parts > 1 && found == parts && leat__buf_status(out) == 0;
+}
+
+/* Reports columns of the same packs in another order; returns 0 when they are of other packs. */
+static int fail_order(leat_pack *columns, leat_pack *pack, leat_error *err)
+{
+    leat__buf order;
+    leat__buf_init(&order, LEAT__MEM_PACK, 1u << 20);
+    int rc = put_order(&order, columns, pack)
+                 ? leat__fail(err, LEAT_EINVAL,
+                              "%s: its columns are of these packs in another order; give them as %s",
+                              leat_pack_path(columns), leat__buf_str(&order))
+                 : 0;
+    leat__buf_reset(&order);
+    return rc;
+}
+
 /* Reports columns of another pack. `differs`: the number of rows differs; else the fingerprint does. */
 static int fail_other(leat_pack *columns, leat_pack *pack, bool differs, leat_error *err)
 {
@@ -181,6 +225,7 @@ int leat__pack_bind(leat_pack *columns, leat_pack *pack, uint64_t *first, leat_e
     bool ok = find_rows(columns, pack, first, &total, &names);
     if (names != NAMES_SEVERAL && rows != samples) return fail_other(columns, pack, true, err);
     if (names == NAMES_SEVERAL) ok = ok && total == rows && leat__range_inside(*first, samples, rows);
+    if (!ok && names == NAMES_SEVERAL) LEAT_TRY(fail_order(columns, pack, err));
     if (!ok) return fail_other(columns, pack, false, err);
     leat__buf_init(&a, LEAT__MEM_PACK, 2u << 20);
     leat__buf_init(&b, LEAT__MEM_PACK, 2u << 20);

@@ -96,6 +96,35 @@ static void columns_of_joined_packs_are_found(void **state)
     assert_contains(err.message, "were not made from");
 }
 
+static void another_order_of_packs_is_named(void **state)
+{
+    static const char *const second = "second.leat", *const turned[] = {"second.leat", PACK},
+                             *const right[] = {PACK, "second.leat"};
+    leat_pack_info info = {.struct_size = sizeof info};
+    leat_pack *pack = NULL;
+    leat_error err = {0};
+    uint64_t first = 99;
+    char text[300];
+    put(second, 5, "{}");
+    assert_ok(leat_pack_open(&pack, second, NULL, NULL));
+    assert_ok(leat_pack_info_read(pack, &info, sizeof info));
+    leat_pack_close(&pack);
+    snprintf(text, sizeof text,
+             "{\"packs\":[{\"fingerprint\":\"7\",\"samples\":1},{\"fingerprint\":\"%llx\",\"samples\":20},"
+             "{\"fingerprint\":\"%llx\",\"samples\":5}]}",
+             (unsigned long long)fingerprint, (unsigned long long)info.fingerprint);
+    put(COLUMNS, ROWS + 6, text);
+    assert_code(LEAT_EINVAL, bind(COLUMNS, turned, 2, &first, &err));
+    assert_string_equal(err.message,
+                        "columns.leat: its columns are of these packs in another order; give them as "
+                        "box.leat second.leat");
+    assert_code(LEAT_EINVAL, bind(COLUMNS, right, 2, &first, &err)); /* found: here only the keys differ */
+    assert_contains(err.message, "row 1 is");
+    assert_code(LEAT_EINVAL, bind(COLUMNS, box, 2, &first, &err)); /* one pack twice */
+    assert_contains(err.message, "were not made from");
+    assert_no_leaks();
+}
+
 static void other_columns_are_refused(void **state)
 {
     static const struct {
@@ -171,6 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(columns_of_this_pack_are_found),
                                        cmocka_unit_test(columns_of_the_same_pack_belong_together),
                                        cmocka_unit_test(columns_of_joined_packs_are_found),
+                                       cmocka_unit_test(another_order_of_packs_is_named),
                                        cmocka_unit_test(other_columns_are_refused),
                                        cmocka_unit_test(results_do_not_replace_inputs)};
     return cmocka_run_group_tests(tests, setup, close_folder);
