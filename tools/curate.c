@@ -58,7 +58,7 @@ const cli_command cli_cmd_curate = {
     .json = (const cli_key[]){{"samples", "images that were packed"},
                               {"selected", "images that were chosen"},
                               {"asked", "images by --count or --share, where fewer were left; else 0"},
-                              {"note", "that images were chosen at random, where vectors are missing; else empty"},
+                              {"note", "that images were chosen at random: no vectors; else empty"},
                               {"unreadable", "images that could not be read"},
                               {"steps", "of each: rows, dropped, seconds, cpu_seconds, limit, why, advice"},
                               {"list", "file with the keys of the chosen images"},
