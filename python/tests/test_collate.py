@@ -345,7 +345,7 @@ def test_buckets_resume(path):
 
 @pytest.mark.parametrize("options, text", [
     ({"bucket": "shape"}, "bucket"), ({"buckets": 3}, "buckets"), ({"bucket": "size", "order": "sequential"}, "order"),
-    ({"bucket": "size", "buckets": [2, 1]}, "rise"), ({"bucket": "size", "buckets": []}, "empty"),
+    ({"bucket": "size", "buckets": [2, 1]}, "rising"), ({"bucket": "size", "buckets": []}, "empty"),
     ({"bucket": "size", "weights": [1.0] * COUNT}, "weights"), ({"bucket": "size", "buckets": "8"}, "buckets"),
     ({"bucket": "size", "buckets": [float("nan")]}, "buckets"),
 ])
