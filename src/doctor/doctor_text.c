@@ -219,9 +219,9 @@ static void say_delivery(const leat_doctor_diagnosis *d, char *out, size_t size)
     else if (d->cause == LEAT_CAUSE_SMALL_BATCHES)
         snprintf(out, size, "batches of %.0f cost more to schedule and deliver than to make",
                  or_else(f->batch, 0));
-    else
-        snprintf(out, size, "scheduling and delivery reach %s samples/s",
-                 known(reached) ? rate_text(reached, a) : "fewer");
+    else if (known(reached))
+        snprintf(out, size, "scheduling and delivery reach %s samples/s", rate_text(reached, a));
+    else snprintf(out, size, "threads are busy with scheduling and delivery, not with samples");
 }
 
 static void say_memory(const leat_doctor_diagnosis *d, char *out, size_t size)
@@ -293,6 +293,7 @@ void leat__doctor_sentence(leat_doctor_diagnosis *d)
         NULL, say_io, say_cpu, say_delivery, say_trainer, say_memory, say_python, say_device};
     char why[192] = "the measurements do not show the bottleneck", end[80] = "";
 
+    if (d->facts.steps == 0) snprintf(why, sizeof why, "no step was measured, too few to judge");
     if (say[d->limit] != NULL) say[d->limit](d, why, sizeof why);
     say_waiting(d, end, sizeof end);
     bool few = known(d->facts.steps) && d->facts.steps < LEAT__STEPS_ENOUGH;

@@ -569,6 +569,14 @@ static double most_confidence(const leat_doctor_diagnosis *d, const leat__doctor
     return agree ? FAIRLY_SURE : UNSURE;
 }
 
+/* True when no step ended and the chosen limit rests on busy threads alone. The start of a run keeps them
+ * busy, too, so they do not show that a trainer waits. An examination measures the delivery. */
+static bool no_step_shows_it(const leat_doctor_diagnosis *d)
+{
+    bool busy = d->limit == LEAT_LIMIT_CPU || d->limit == LEAT_LIMIT_DELIVERY;
+    return busy && d->facts.steps == 0 && !known(d->lost) && !known(d->delivery) && !known(d->facts.loader);
+}
+
 static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r, uint32_t distrusted)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -600,6 +608,7 @@ static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r, uint32
         ask_queues(f, &v);
         ask_machine(f, &v);
         weigh(d, &v);
+        if (no_step_shows_it(d)) d->limit = LEAT_LIMIT_NONE;
         d->cause = cause_of(d->limit, f);
         d->confidence = LEAT_MIN(d->confidence, most_confidence(d, r, distrusted));
         blame_starts(d);

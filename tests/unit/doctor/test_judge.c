@@ -464,6 +464,33 @@ static void few_steps_are_at_most_a_warning(void **state)
     assert_int_equal(judge(f).grade, LEAT_GRADE_CRITICAL);
 }
 
+/* 10 images in batches of 4, two epochs: the threads of a start are busy, and no step was timed. */
+static void without_a_step_busy_threads_are_no_bottleneck(void **state)
+{
+    leat_doctor_facts f;
+    (void)state;
+    leat_doctor_facts_init(&f);
+    f.steps = 0;
+    f.batch = 4;
+    f.order_busy = 0.9;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_NONE);
+    assert_int_equal(d.cause, LEAT_CAUSE_NONE);
+    assert_contains(d.sentence, "Unknown (few steps, a first impression): no step was measured, too few to judge");
+    f.order_busy = -1;
+    f.cpu_used = f.cpus = f.threads = 2; /* busy, but not with images */
+    f.decode_share = 0.1;
+    assert_int_equal(judge(f).limit, LEAT_LIMIT_NONE);
+    f.steps = 3; /* timed steps: the waiting decides */
+    f.data_ms = 0;
+    f.batch_ms = 8000;
+    d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_TRAINER);
+    assert_true(d.confidence < 0.6);
+    f.data_ms = 8000; /* it waits: the busy threads count */
+    assert_int_equal(judge(f).limit, LEAT_LIMIT_DELIVERY);
+}
+
 static void the_bands_are_5_and_20_percent(void **state)
 {
     static const struct {
@@ -1098,6 +1125,7 @@ int main(void)
         cmocka_unit_test(nothing_known_is_incomplete_and_says_nothing),
         cmocka_unit_test(an_unknown_limit_is_at_most_a_warning),
         cmocka_unit_test(few_steps_are_at_most_a_warning),
+        cmocka_unit_test(without_a_step_busy_threads_are_no_bottleneck),
         cmocka_unit_test(the_bands_are_5_and_20_percent),
         cmocka_unit_test(no_trainer_is_incomplete),
         cmocka_unit_test(rates_alone_give_the_share_lost),
