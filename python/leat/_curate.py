@@ -70,19 +70,22 @@ def _check_run(path: str, there: list[str], force: bool) -> None:
 
 
 def _state(folder: str, sources: list[str], plan: dict[str, Any], force: bool) -> dict[str, Any]:
-    """Returns the state of an earlier run in the folder; with `force`, removes the files that it made."""
+    """Returns the state of an earlier run in the folder; with `force`, removes the files that it made, but not its own source."""
     steps = _recorded(folder).get("steps", {})
     if force:
-        for name in {name for names in _curate_steps.FILES.values() for name in names if _curate_steps.is_ours(steps, name)}:
+        read = {os.path.realpath(path) for path in sources if "://" not in path}
+        ours = {name for names in _curate_steps.FILES.values() for name in names if _curate_steps.is_ours(steps, name)}
+        for name in (name for name in ours if os.path.realpath(os.path.join(folder, name)) not in read):
             for file in (name, f"{name}.parts", f"{name}.state"):
                 _curate_steps.remove(os.path.join(folder, file))
-    wrote = {"wrote": (steps.get("dump") or {}).get("wrote") or {}}  # outside the folder: replaced when dump writes there again
-    return {"version": _VERSION, "source": [_check.public(path) for path in sources], "plan": plan,
-            "steps": {"dump": {"state": "off", **wrote}} if force else steps}
+        dumped = {"state": "off", "wrote": (steps.get("dump") or {}).get("wrote") or {}}  # replaced when dump writes there again
+        own = {"pack": _off(steps.get("pack"))} if os.path.realpath(os.path.join(folder, "pack.leat")) in read else {}
+        steps = {**own, "dump": dumped}
+    return {"version": _VERSION, "source": [_check.public(path) for path in sources], "plan": plan, "steps": steps}
 
 
 def _off(record: Any) -> dict[str, Any]:
-    """Makes the record of a step that is off. It still lists the files of an earlier run."""
+    """Makes the record of a step that is off or writes no file. It still lists the files of an earlier run."""
     old = record if isinstance(record, dict) else {}
     made = {"made": old["made"]} if old.get("made") else {}
     unfinished = {"unfinished": True} if old.get("state") == "running" or old.get("unfinished") else {}
@@ -143,7 +146,7 @@ class _Line:
 
 def _is_done(run: Run, step: str, record: Any, key: str) -> bool:
     return isinstance(record, dict) and record.get("state") == "done" and record.get("key") == key and \
-        record.get("made") == _made(run, step)
+        (step == "pack" and run.in_place or record.get("made") == _made(run, step))
 
 
 def _hinted(run: Run, step: str, error: Error) -> Error:
@@ -169,7 +172,8 @@ def _do(run: Run, step: str, state: dict[str, Any], line: _Line, again: bool) ->
         return
     resume = isinstance(old, dict) and old.get("state") == "running" and old.get("key") == key
     options = run.steps[step] or {}
-    record: dict[str, Any] = {"state": "running", "key": key, "inputs": found, "options": options}
+    earlier = _off(old) if step == "pack" and run.in_place else {}  # an earlier run may have written pack.leat
+    record: dict[str, Any] = {**earlier, "state": "running", "key": key, "inputs": found, "options": options}
     if step == "dump":
         record.update(_curate_steps.claim(run, resume))
     state["steps"][step] = record
@@ -184,7 +188,7 @@ def _do(run: Run, step: str, state: dict[str, Any], line: _Line, again: bool) ->
     seen = meter.stop()
     cpus = min(options.get("threads") or _curate_measure.usable_cpus(), _curate_measure.usable_cpus())
     judged = _curate_measure.limit(step, seen, outcome, cpus, _curate_plan.gpus() > 0)
-    record.update({"dropped": {}, **outcome, **seen, **judged, "state": "done", "made": _made(run, step)})
+    record.update({"dropped": {}, **outcome, **seen, **judged, "state": "done", "made": {**earlier.get("made", {}), **_made(run, step)}})
     _save(run.folder, state)
     line.end(f"{record['rows']} rows in {seen['seconds']:.1f} s, limit: {judged['limit']}")
 

@@ -693,6 +693,25 @@ def test_lists_name_the_folder_as_it_was_given(photos, tmp_path, monkeypatch):
     assert rows and all(row.split(",")[1::2][:2] == ["run/pack.leat"] * 2 for row in rows)
 
 
+def test_a_run_in_place_remembers_the_pack_of_an_earlier_run(photos, tmp_path):
+    """R/pack.leat stays a file of leat curate after a run that reads another pack where it is, or this one."""
+    run, few, pack = tmp_path / "run", {"embed": False, "dedup": False}, tmp_path / "photos.leat"
+    leat.pack(photos, pack, on_error="skip")
+    leat.curate(photos, run, config=few)
+    for force in (False, True):
+        leat.curate(pack, run, config=few)
+        leat.curate(pack, run, config=few, from_="pack")
+        leat.curate(photos, run, config=few, force=force)
+        assert (run / "pack.leat").exists()
+        leat.curate(run / "pack.leat", run, config=few, force=force)
+        assert (run / "pack.leat").exists()
+        leat.curate(photos, run, config=few)
+    leat.curate(pack, run, config=few)
+    (run / "pack.leat").write_bytes(b"mine")
+    with pytest.raises(leat.ExistsError, match="pack.leat: has changed since leat curate made it"):
+        leat.curate(photos, run, config=few, force=True)
+
+
 def test_an_edited_report_is_kept(photos, tmp_path):
     """Pages say themselves whether they have changed, also after a run that was killed."""
     run, few = tmp_path / "run", {"embed": False, "dedup": False}
