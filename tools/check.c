@@ -139,6 +139,11 @@ static int run_labels(cli *c)
     cli_progress_begin(&bar, c, "checking", "labels", 0);
     int rc = leat_check_labels(&o, &st, &err);
     cli_progress_end(&bar);
+    if (rc == 0 && o.predictions == NULL && st.labelled <= o.neighbours)
+        cli_warn(c,
+                 "%llu labelled images are too few for %u neighbours: the result says little; give fewer "
+                 "(--neighbours)",
+                 (unsigned long long)st.labelled, o.neighbours);
     if (rc == 0) return finish_labels(c, o.output, &st);
     return cli_fail_output(c, &err);
 }

@@ -27,7 +27,7 @@ static const leat__param filtering[] = {
                "write only these keys of kept documents: id,text; +words adds a score"),
     CLI_PATH("config", 'c', NULL, "FILE", "read options from this YAML file; given options win"),
     CLI_FLAG("score-only", 0, "write every score of every document, drop nothing"),
-    CLI_STRING("explain", 0, NULL, "ID", "print the rules and scores of this document"),
+    CLI_STRING("explain", 0, NULL, "ID", "print the rules and scores of this document, as JSON"),
     CLI_STRING("report", 0, NULL, "FILES",
                "write a page with plots and examples (NAME.html), or its data (NAME.json)"),
     CLI_INT("look", 0, "0", 0, 100, "N",

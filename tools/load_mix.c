@@ -16,7 +16,7 @@ const leat__param cli_mix_options[] = {
     CLI_STRING("mix", 0, NULL, "W,W,...", "weight of each pack: its share of the epoch"),
     CLI_STRING("repeat", 0, NULL, "R,R,...", "how often the samples of each pack come per epoch, also 0.5"),
     CLI_STRING("choose", 0, NULL, "N,N,...",
-               "how many samples of each pack come per epoch; all = as --repeat says"),
+               "how many samples of each pack come per epoch; all = every sample, as often as --repeat says"),
     CLI_INT("epoch-size", 0, "0", 0, 281474976710656.0, "N",
             "with --mix: samples per epoch, 0 = as many as all packs have"),
     CLI_CHOICE("mix-batches", 0, "shuffled", "shuffled|stratified|single",

@@ -42,7 +42,7 @@ static const leat__param images[] = {
     CLI_INT("max-side", 0, "0", 0, 65500, "N",
             "make larger images smaller, antialiased, to this many pixels; 0 = never"),
     CLI_INT("quality", 0, "0", 0, 100, "Q",
-            "encode every image as JPEG of this quality; 0 = only resized ones (90)"),
+            "encode every image as JPEG of this quality; 0 = only resized images, with quality 90"),
     CLI_CHOICE("frames", 0, "first", "first|all",
                "animated GIF and WebP: pack the first frame, or every frame as a sample with the key "
                "KEY#0000, KEY#0001 and so on"),

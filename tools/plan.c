@@ -882,7 +882,7 @@ const cli_command cli_cmd_plan = {
         "bucket is measured by some 50 requests, and their bytes are printed; --gbps gives the link instead. "
         "Everything else comes from tables, with wide intervals; a rate that is not known makes the plan "
         "incomplete.\n\n"
-        "Exits with 3 when the plan does not fit, and names the smallest change that would.",
+        "Exits with 3 when the plan does not fit, and names the smallest change that is safe.",
     .options = {{"Dataset", dataset_options},
                 {"Model and training", model_options},
                 {"Machine", machine_options},
@@ -891,7 +891,7 @@ const cli_command cli_cmd_plan = {
         (const cli_key[]){
             {"version", "of this format: 1"},
             {"fits", "true, false, or null when a limit is not known"},
-            {"fix", "the smallest change that fits; null when it fits"},
+            {"fix", "the smallest change that is safe; null when it fits"},
             {"facts", "everything the plan rests on, defaults filled in; null: not known"},
             {"config", "batch, workers, prefetch, order, cache, memory, precision, lr"},
             {"ram", "host memory by part, verdict, and the guide's arithmetic"},

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import subprocess
 import sys
 
@@ -194,6 +195,20 @@ def test_arguments_have_the_ranges_of_the_command(folder, tmp_path):
     for value in (0, -1, 1001):
         with pytest.raises(leat.ArgumentError, match="neighbours"):
             leat.check(tmp_path / "p.leat", tmp_path / "l.leat", labels=True, embeddings=tmp_path / "e.leat", neighbours=value)
+
+
+def test_labels_of_few_images_are_a_warning(folder, tmp_path):
+    """With fewer images than neighbours, all images vote on each label."""
+    for name in "ab":
+        shutil.copytree(folder, tmp_path / "classes" / name)
+    leat.pack(tmp_path / "classes", tmp_path / "p.leat", sync=False)
+    leat.embed(tmp_path / "p.leat", output=tmp_path / "e.leat", quiet=True)
+    args = [sys.executable, "-m", "leat", "check", str(tmp_path / "p.leat"), "--labels", "-e", str(tmp_path / "e.leat"),
+            "-o", str(tmp_path / "l.leat"), "--force", "--neighbours"]
+    for count, warns in ((1000, True), (1, False)):
+        done = subprocess.run([*args, str(count)], capture_output=True, text=True)
+        assert done.returncode in (0, 1), done.stderr
+        assert ("are too few for 1000 neighbours" in done.stderr) == warns
 
 
 def test_conditions_and_weights_leave_out_what_is_not_ok(folder, tmp_path):

@@ -4,6 +4,7 @@
  * Plain text; every line starts at the left margin or is indented by two blanks.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/num.h"
 #include "base/str.h"
@@ -73,9 +74,22 @@ static void lines(leat__buf *out, const char *title, const char *text, size_t wi
 static const char *const basis_words[] = {"measured", "estimated from the rates above, not tried",
                                           "a guide's figure"};
 
+/* Says what a gain rests on. A remedy that was tried is an estimate when its runs disagree, or when a short
+ * trial cannot show its effect. */
+static void basis_text(const leat_doctor_diagnosis *d, const leat_doctor_remedy *r, char *out, size_t size)
+{
+    const leat_doctor_trial *t = NULL;
+    for (uint32_t i = 0; i < d->facts.trial_count && r->set[0] != '\0'; i++)
+        if (strcmp(d->facts.trials[i].set, r->set) == 0) t = &d->facts.trials[i];
+    if (r->basis != LEAT_BASIS_MODEL || t == NULL) snprintf(out, size, "%s", basis_words[r->basis]);
+    else if (t->spread > LEAT__AGREES)
+        snprintf(out, size, "tried, but its runs differ by %.0f %%", 100 * t->spread);
+    else snprintf(out, size, "estimated from the rates above: a short trial does not show it");
+}
+
 static void remedy_lines(leat__buf *out, const leat_doctor_diagnosis *d)
 {
-    char text[TEXT];
+    char text[TEXT], basis[80];
     bool guesses = false;
     leat__buf_puts(out, "\nRemedies, by predicted gain\n");
     if (d->remedy_count == 0 || d->remedies[0].basis == LEAT_BASIS_GUIDE)
@@ -87,9 +101,9 @@ static void remedy_lines(leat__buf *out, const leat_doctor_diagnosis *d)
             leat__buf_puts(out, "\nEstimates from published guides, not measured here\n");
         }
         leat__buf_printf(out, "  %5.2fx  %s\n", r->gain, r->action);
+        basis_text(d, r, basis, sizeof basis);
         leat__buf_printf(out, "          %s samples/s, then %s limits (%s)",
-                         leat__format_count(r->rate, text, TEXT), leat_doctor_limit_name(r->next),
-                         basis_words[r->basis]);
+                         leat__format_count(r->rate, text, TEXT), leat_doctor_limit_name(r->next), basis);
         if (r->set[0] != '\0') leat__buf_printf(out, "; load flags: %s", r->set);
         leat__buf_putc(out, '\n');
     }

@@ -16,7 +16,6 @@
 #define WORTH 1.02       /* gains below this are noise */
 #define TRIED_WORTH 1.05 /* a trial is short */
 #define HARM 0.9         /* tried, and slower than without it */
-#define AGREES 0.15      /* measurements that disagree more tell no gain: it is an estimate */
 #define TEXT 24
 #define MIB 1048576.0
 #define IN_FLIGHT 256 /* requests to a server that answers late */
@@ -550,7 +549,7 @@ static void resize_reads(const leat_doctor_option *o, leat_doctor_facts *f)
 /* A gain is as sure as the measurements that it comes from. */
 static uint32_t basis_of(double spread)
 {
-    return spread > AGREES ? LEAT_BASIS_MODEL : LEAT_BASIS_MEASURED;
+    return spread > LEAT__AGREES ? LEAT_BASIS_MODEL : LEAT_BASIS_MEASURED;
 }
 
 static bool take_option(const leat_doctor_option *o, world *w, leat_doctor_remedy *r)

@@ -150,7 +150,7 @@ $ leat plan --samples 1000 --storage nvme --gbps 1
 
 # settings that leat load reads
 $ leat plan --dtype f32 --samples 50000 --model resnet18 --gpu T4 --ram 16G --cpus 4 --yaml
-# Written by `leat plan`; read by `leat load --config` and by the loader.
+# Written by `leat plan`; read by `leat load --config`.
 batch: 256
 size: 224
 dtype: f32

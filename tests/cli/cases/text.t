@@ -27,6 +27,10 @@ words.min
 $ leat dedup fuzzy kept -o after --quiet >/dev/null && cmp both/kept-00000.jsonl after/kept-00000.jsonl
 > cmp both/clusters.jsonl after/clusters.jsonl && cmp both/reasons.jsonl kept/reasons.jsonl && cmp both/bad.jsonl kept/bad.jsonl
 
+# exact deduplication has no bands
+$ leat dedup exact in.jsonl -o whole 2> /dev/null | grep -o 'comparisons.*;'
+comparisons, * equal; (glob)
+
 $ leat dedup exact in.jsonl -o lines --level line --set words.min=5
 ! leat dedup: --profile and --set work on whole documents only (run leat filter first)
 = 2
