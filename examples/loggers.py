@@ -15,6 +15,7 @@ import tiny_data
 
 path = tiny_data.path_or_tiny()
 folder = sys.argv[2] if len(sys.argv) > 2 else "."
+os.makedirs(folder, exist_ok=True)
 
 
 class Printed:

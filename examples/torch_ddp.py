@@ -25,11 +25,14 @@ model = DistributedDataParallel(torch.nn.Sequential(
 optimizer = torch.optim.Adam(model.parameters(), 0.01)
 
 for epoch in range(3):
+    loss = None
     for image, label, sample_id in train:
         loss = torch.nn.functional.cross_entropy(model(image), label)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+    if loss is None:
+        break  # all ranks: each has the same number of batches
     count = torch.zeros(3, dtype=torch.int64)  # seen, sum of their numbers, right
     with torch.no_grad():
         for image, label, sample_id in test:
@@ -40,6 +43,8 @@ for epoch in range(3):
         seen, ids, right = count.tolist()
         print(f"epoch {epoch} ranks {train.world_size} ({train.rank_source}) loss {loss.item():.3f} "
               f"seen {seen} ids {ids} accuracy {right / seen:.2f}")
+if loss is None and dist.get_rank() == 0:
+    print(f"{sys.argv[1]}: no batch: drop_last needs at least {16 * train.world_size} samples for {train.world_size} ranks of 16")
 del model, optimizer, loss  # they hold the process group: its threads would live on into the interpreter's end
 gc.collect()  # DDP is part of reference cycles
 dist.destroy_process_group()

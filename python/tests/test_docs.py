@@ -102,6 +102,20 @@ def test_blocks_run_on_few_images_without_classes(page, images, place, monkeypat
     run_page(page, place, monkeypatch, capsys)
 
 
+@pytest.mark.parametrize("page", ["docs/howto/imagefolder.md"])
+def test_blocks_run_on_few_images_of_other_classes(page, place, monkeypatch, capsys):
+    for i, path in enumerate(sorted((place / "photos").rglob("*.jpg"))):
+        target = place / "few" / "xy"[i % 2]
+        target.mkdir(parents=True, exist_ok=True)
+        if i < 20:
+            path.rename(target / f"picture{i}.jpg")
+    shutil.rmtree(place / "photos")
+    (place / "few").rename(place / "photos")
+    for name in ("photos", "train", "val"):
+        leat.pack(place / "photos", place / f"{name}.leat", sync=False, force=True)
+    run_page(page, place, monkeypatch, capsys)
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize("page", runnable())
 def test_blocks_run(page, place, monkeypatch, capsys):

@@ -8,8 +8,10 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+import leat
 from conftest import ROOT
 
 EXAMPLES = os.path.join(ROOT, "examples")
@@ -59,6 +61,15 @@ def test_torch_ddp(tiny):
 
 
 @pytest.mark.torch
+def test_torch_ddp_says_that_there_is_no_batch(tmp_path):
+    with leat.Writer(tmp_path / "few.leat", {"image": "image", "label": int}, sync=False) as writer:
+        for i in range(10):
+            writer.append({"image": np.full((40, 40, 3), i, np.uint8), "label": i % 2}, key=str(i))
+    out = torchrun("torch_ddp.py", 2, str(tmp_path / "few.leat"))
+    assert "no batch: drop_last needs at least 32 samples" in out and out.count("no batch") == 1
+
+
+@pytest.mark.torch
 def test_lightning(tiny):
     out = run("lightning_train.py", tiny, "2")
     assert out.count(f"trained {SAMPLES} validated {SAMPLES}") == 2
@@ -80,6 +91,7 @@ def test_trainer(tiny):
 
 
 def test_loggers(tiny, tmp_path):
+    tmp_path = tmp_path / "new" / "folder"  # the example makes it
     out = run("loggers.py", tiny, str(tmp_path))
     steps = 2 * -(-SAMPLES // 8)
     assert sum(line.startswith("step ") for line in out.splitlines()) == -(-steps // 20)
