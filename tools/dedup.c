@@ -135,14 +135,12 @@ static void print_text(cli *c, const leat_dedup_stats *st)
     if (st->below_threshold)
         cli_out(c, " (%llu of them below the threshold to the kept one)",
                 (unsigned long long)st->below_threshold);
-    cli_out(c,
-            "\n%s of text, %s, %.0f MB per CPU-second; %llu comparisons%s, %llu %s; %s on disk\n",
+    cli_out(c, "\n%s of text, %s, %.0f MB per CPU-second; %llu comparisons%s, %llu %s; %s on disk\n",
             leat__format_bytes(st->text_bytes, in, sizeof in),
             leat__format_seconds(st->seconds, took, sizeof took),
             st->cpu_seconds > 0 ? (double)st->text_bytes / 1e6 / st->cpu_seconds : 0.0,
-            (unsigned long long)st->candidates, st->rows ? " in bands" : "",
-            (unsigned long long)st->verified, st->rows ? "similar" : "equal",
-            leat__format_bytes(st->disk_bytes, disk, sizeof disk));
+            (unsigned long long)st->candidates, st->rows ? " in bands" : "", (unsigned long long)st->verified,
+            st->rows ? "similar" : "equal", leat__format_bytes(st->disk_bytes, disk, sizeof disk));
     if (st->load.limit) cli_out(c, "%s\n", leat__text_load_words(&st->load, words));
 }
 

@@ -17,7 +17,7 @@
 #define LEAT__LOST_WARNING 0.05
 #define LEAT__LOST_CRITICAL 0.20
 #define LEAT__STEPS_ENOUGH 20
-#define LEAT__AGREES 0.15 /* measurements that disagree more tell no gain: it is an estimate */
+#define LEAT__AGREES 0.15     /* measurements that disagree more tell no gain: it is an estimate */
 #define LEAT__ALL_CACHED 0.99 /* least share of the pack in memory at which storage is not used */
 
 static inline bool known(double fact)

@@ -465,7 +465,7 @@ static void few_steps_are_at_most_a_warning(void **state)
 }
 
 /* 10 images in batches of 4, two epochs: the threads of a start are busy, and no step was timed. */
-static void without_a_step_busy_threads_are_no_bottleneck(void **state)
+static void without_a_step_busy_threads_are_not_a_bottleneck(void **state)
 {
     leat_doctor_facts f;
     (void)state;
@@ -1125,7 +1125,7 @@ int main(void)
         cmocka_unit_test(nothing_known_is_incomplete_and_says_nothing),
         cmocka_unit_test(an_unknown_limit_is_at_most_a_warning),
         cmocka_unit_test(few_steps_are_at_most_a_warning),
-        cmocka_unit_test(without_a_step_busy_threads_are_no_bottleneck),
+        cmocka_unit_test(without_a_step_busy_threads_are_not_a_bottleneck),
         cmocka_unit_test(the_bands_are_5_and_20_percent),
         cmocka_unit_test(no_trainer_is_incomplete),
         cmocka_unit_test(rates_alone_give_the_share_lost),
