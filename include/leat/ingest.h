@@ -102,8 +102,8 @@ typedef struct leat_ingest_opts {
     const char *members;  /* kinds of members to take, "jpg,cls,txt": the fields, in this
                              order; other members are skipped. NULL = all kinds that
                              the first `infer` samples have */
-    const char *defaults; /* values for samples that lack a number: "label=-1,size.cls=0". Without a default
-                             such a sample cannot be packed; values other than numbers may be missing */
+    const char *defaults; /* of samples that lack a number: "label=-1,size.cls=0"; "*=-1": all, of any source.
+                             Without a default such a sample is not packed; other values may be missing */
     uint32_t infer;       /* samples read to infer the fields; 0 = 64 */
     const char *select; /* packs: only the rows that this selection chooses (leat_pack_select); not with keys
                            or merge */

@@ -77,6 +77,20 @@ def _unknown(what: str, name: str, known: Any) -> ArgumentError:
     return ArgumentError(f"{what}there is no {name!r}{hint}")
 
 
+def _numbers(given: Any, where: str) -> Any:
+    """Returns "label=-1,size=0" as a dict; a dict stays as it is."""
+    if not isinstance(given, str):
+        return given
+    made: dict[str, int] = {}
+    for one in given.split(","):
+        name, _, number = one.partition("=")
+        try:
+            made[name] = int(number)
+        except ValueError:
+            raise ArgumentError(f"{where}{shown(one)} is not FIELD=NUMBER") from None
+    return made
+
+
 def _options_of(step: Step, given: Any, where: str) -> Options | None:
     """Returns the options of a step, or None when it is off."""
     if given is False:
@@ -94,6 +108,8 @@ def _options_of(step: Step, given: Any, where: str) -> Options | None:
         name = key.replace("-", "_") if isinstance(key, str) else str(key)
         if step.name == "semantic" and name == "clusters":
             raise ArgumentError(f"{where}{step.name}: {name!r} is named 'centres'")
+        if step.name == "pack" and name == "default":  # as the command spells it
+            name, value = "defaults", _numbers(value, f"{where}{step.name}: {name}: ")
         if name not in known:
             raise _unknown(f"{where}{step.name}: ", name, known)
         if name in seen:

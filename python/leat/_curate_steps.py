@@ -188,6 +188,8 @@ def _run_pack(run: Run, options: Options, resume: bool, progress: Progress) -> O
     check = None
     if run.checks_while_packing:
         check = _pack.Checked(run.path("check.leat"), run.path("check.csv"), _images.limits_text((run.steps["check"] or {}).get("limits")))
+    # samples of tar shards without a label are images like others: their label is -1
+    options = {"defaults": {"*": -1}, **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdviceWarning)
         done = _pack.pack(run.sources, run.pack, **options, report=run.path("bad.jsonl"), resume=resume, force=True,

@@ -9,6 +9,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tarfile
 
 import numpy as np
 import pytest
@@ -279,3 +280,29 @@ def test_the_memory_that_is_named_is_enough(tmp_path):
                 run(tmp_path / source, "64K")
             number, unit = str(refused.value).split(" need ")[1].split(" of memory")[0].split()
             run(tmp_path / source, f"{number}{unit[0]}")
+
+
+def test_samples_of_shards_without_a_label_are_images_like_others(tmp_path):
+    """Every second sample lacks its .cls: it was called unreadable, though nothing here needs a label."""
+    for shard in range(2):
+        with tarfile.open(tmp_path / f"train-{shard}.tar", "w") as tar:
+            for i in range(6):
+                data = io.BytesIO()
+                scene(10 * shard + i).save(data, "JPEG")
+                for suffix, body in (("jpg", data.getvalue()), ("cls", b"3"))[:2 - i % 2]:
+                    member = tarfile.TarInfo(f"{shard}{i:04d}.{suffix}")
+                    member.size = len(body)
+                    tar.addfile(member, io.BytesIO(body))
+    shards = [tmp_path / "train-0.tar", tmp_path / "train-1.tar"]
+    checked = leat.check(shards, tmp_path / "check.leat", sync=False)
+    assert checked["samples"] == 12 and checked["issues"].get("unreadable", {"count": 0})["count"] == 0
+    found = leat.dedup_images(shards, tmp_path / "dup.leat", csv=tmp_path / "dup.csv", sync=False)
+    assert found["samples"] == 12 and found.get("skipped", 0) == 0
+    with pytest.raises(leat.DataError, match="label=-1"):
+        leat.pack(shards, tmp_path / "p.leat", sync=False)
+    for name, pack, label in (("plain", {}, -1), ("default", {"default": "label=7"}, 7), ("defaults", {"defaults": {"label": 8}}, 8)):
+        config = {"pack": pack, "embed": False, "dedup": False}
+        assert leat.curate(shards, tmp_path / name, config=config)["samples"] == 12
+        assert [s["label"] for s in leat.open(tmp_path / name / "pack.leat")] == [3, label] * 6
+    with pytest.raises(leat.ArgumentError, match="pack: default: 'label' is not FIELD=NUMBER"):
+        leat.curate(shards, tmp_path / "wrong", config={"pack": {"default": "label"}})

@@ -693,13 +693,14 @@ static int find_inspected(ingest *in, leat_error *err)
 static int open_source(ingest *in, leat_error *err)
 {
     LEAT_TRY(leat__source_open(&in->source, in->opts, err));
-    if ((in->opts->members || in->opts->defaults || in->opts->infer) &&
-        strcmp(in->source->ops->kind, "tar") != 0)
+    const char *defaults = in->opts->defaults; /* a default of all numbers is right for any source */
+    if (defaults && strcmp(defaults, "*=-1") == 0) defaults = NULL;
+    if ((in->opts->members || defaults || in->opts->infer) && strcmp(in->source->ops->kind, "tar") != 0)
         return leat__fail(err, LEAT_EINVAL, "%s: not a tar shard, so `%s` has no effect",
                           in->opts->sources[0],
-                          in->opts->members    ? "members"
-                          : in->opts->defaults ? "default"
-                                               : "infer");
+                          in->opts->members ? "members"
+                          : defaults        ? "default"
+                                            : "infer");
     if (in->opts->strict && strcmp(in->source->ops->kind, "folder") != 0)
         return leat__fail(err, LEAT_EINVAL, "%s: not a folder of images, so `strict` has no effect",
                           in->opts->sources[0]);

@@ -13,7 +13,8 @@
 #include "io/url.h"
 #include "pack/selection.h"
 
-static void describe_settings(const leat_ingest_opts *o, const leat__encode_plan *plan, leat__json *j)
+static void describe_settings(const leat_ingest_opts *o, const leat__encode_plan *plan, bool tar,
+                              leat__json *j)
 {
     static const char *const modes[] = {"auto", "keep", "tiled", "raw", "mix"};
     leat__json_kstr(j, "images", modes[plan->images]);
@@ -27,7 +28,7 @@ static void describe_settings(const leat_ingest_opts *o, const leat__encode_plan
     if (o->shuffle) leat__json_ku64(j, "shuffle", o->shuffle_seed);
     if (o->where) leat__json_kstr(j, "where", o->where);
     if (o->members) leat__json_kstr(j, "members", o->members);
-    if (o->defaults) leat__json_kstr(j, "defaults", o->defaults);
+    if (o->defaults && tar) leat__json_kstr(j, "defaults", o->defaults);
     if (o->infer) leat__json_ku64(j, "infer", o->infer);
 }
 
@@ -48,7 +49,7 @@ int leat__ingest_provenance(const leat_ingest_opts *o, const leat__encode_plan *
     leat__json_end(&j);
     leat__json_key(&j, "settings");
     leat__json_object(&j);
-    describe_settings(o, plan, &j);
+    describe_settings(o, plan, strcmp(source->ops->kind, "tar") == 0, &j);
     leat__json_end(&j);
     leat__json_end(&j);
     return leat__buf_status(out) == 0 ? 0 : leat__fail_nomem(err, 0, "provenance");

@@ -327,6 +327,22 @@ static int list_fields(tar_source *s, const char *list, leat_error *err)
     return s->base.field_count > 0 ? 0 : leat__fail(err, LEAT_EINVAL, "`members`: the list is empty");
 }
 
+/* Sets the default of the field called `name`, or of all whole numbers when it is "*". */
+static int set_default(tar_source *s, const char *name, int64_t number, leat_error *err)
+{
+    bool every = strcmp(name, "*") == 0;
+    int field = every ? -1 : leat__source_field_find(&s->base, name);
+    if (!every && (field < 0 || s->base.fields[field].type != LEAT_FIELD_INT))
+        return leat__fail(err, LEAT_EINVAL, "`default`: the shards have no whole numbers called \"%s\"",
+                          name);
+    for (uint32_t f = 0; f < s->base.field_count; f++) {
+        if (every ? s->base.fields[f].type != LEAT_FIELD_INT : (int)f != field) continue;
+        s->has_default[f] = true;
+        s->number[f] = number;
+    }
+    return 0;
+}
+
 /* Parses defaults such as "label=-1,size.cls=0". */
 static int take_defaults(tar_source *s, const char *list, leat_error *err)
 {
@@ -341,14 +357,11 @@ static int take_defaults(tar_source *s, const char *list, leat_error *err)
                               (int)LEAT_MIN(len, 200u), list);
         snprintf(name, sizeof name, "%.*s", (int)equal, list);
         snprintf(value, sizeof value, "%.*s", (int)(len - equal - 1), list + equal + 1);
-        int field = leat__source_field_find(&s->base, name);
-        if (field < 0 || s->base.fields[field].type != LEAT_FIELD_INT)
-            return leat__fail(err, LEAT_EINVAL, "`default`: the shards have no whole numbers called \"%s\"",
-                              name);
-        if (!leat__str_to_i64(value, &s->number[field]))
+        int64_t number;
+        if (!leat__str_to_i64(value, &number))
             return leat__fail(err, LEAT_EINVAL, "`default`: %s: \"%s\" is %s", name, value,
                               leat__str_i64_fault(value));
-        s->has_default[field] = true;
+        LEAT_TRY(set_default(s, name, number, err));
         list += len + (list[len] == ',');
     }
     return 0;
