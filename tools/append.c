@@ -67,11 +67,13 @@ static int run(cli *c)
     leat_ingest_opts o;
     leat_ingest_stats st = {.struct_size = sizeof st};
     fill(c, &o);
+    bool was_set = cli_packing_is_set(o.output);
     if (cli_packing_run(c, &o, NULL, "appending", &st, NULL, &err) != 0) return cli_fail(c, &err);
     int code = cli_packing_end(c, &o, &st);
     if (st.existing)
         cli_say(c, "%llu sample%s in the pack already: %s", (unsigned long long)st.existing,
                 st.existing == 1 ? " was" : "s were", o.append == LEAT_APPEND_SKIP ? "kept" : "replaced");
+    cli_packing_became_set(c, o.output, was_set);
     char in[24], out[24];
     if (c->json) print_json(c, &st);
     else
@@ -91,7 +93,8 @@ const cli_command cli_cmd_append = {
                               {NULL, NULL}},
     .description = "Writes the new samples to a file beside the pack and publishes both "
                    "under the pack's name, in one "
-                   "step: readers see the pack without or with all new samples, and "
+                   "step: PACK becomes a set that needs the files PACK-*.leat beside it, until "
+                   "'leat compact'. Readers see the pack without or with all new samples, and "
                    "readers that have it open keep what "
                    "they have. A run that is killed leaves the pack as it was, and the "
                    "next one works. One process "

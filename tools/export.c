@@ -2,6 +2,8 @@
  *
  * `leat export`: extracts the files of a pack to their original paths.
  */
+#include <string.h>
+
 #include <leat/ingest.h>
 
 #include "base/num.h"
@@ -31,12 +33,16 @@ typedef struct watch {
     cli *c;
     cli_progress bar;
     uint64_t failed;
+    leat_error first; /* reported when a second failure follows, else the error at the end says it */
 } watch;
 
 static void on_failure(void *cookie, const leat_error *why)
 {
     watch *w = cookie;
-    if (w->failed++ < FAILURES_SHOWN) cli_warn(w->c, "not exported: %s", why->message);
+    if (w->failed == 0) w->first = *why;
+    if (w->failed == 1) cli_warn(w->c, "not exported: %s", w->first.message);
+    if (w->failed > 0 && w->failed < FAILURES_SHOWN) cli_warn(w->c, "not exported: %s", why->message);
+    w->failed++;
 }
 
 static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t skipped)
@@ -94,6 +100,8 @@ static int run(cli *c)
     cli_progress_begin(&w.bar, c, "exporting", "samples", 0);
     int rc = leat_export(&o, &st, &err);
     cli_progress_end(&w.bar);
+    if (w.failed == 1 && strcmp(w.first.message, err.message) != 0)
+        cli_warn(c, "not exported: %s", w.first.message);
     if (rc == LEAT_ECANCELED && cli_interrupted(c))
         cli_say(c, "stopped by a signal; written to %s: %llu sample%s, %llu file%s", o.folder,
                 (unsigned long long)st.samples, cli_s(st.samples), (unsigned long long)st.files,

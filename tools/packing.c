@@ -4,11 +4,14 @@
  */
 #include "packing.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "io/file.h"
 #include "io/url.h"
+#include "pack/index.h"
 
 int cli_packing_run(cli *c, leat_ingest_opts *o, const leat_check_opts *check, const char *doing,
                     leat_ingest_stats *st, leat_check_stats *found, leat_error *err)
@@ -45,6 +48,12 @@ static bool may_resume(const char *output)
     return there;
 }
 
+/* True for an error that only another setting cures: --resume needs the settings of the first run. */
+static bool needs_setting(const leat_error *err)
+{
+    return err->code == LEAT_EDATA && strstr(err->message, "=-1 sets it to -1") != NULL;
+}
+
 int cli_packing_fail(cli *c, const leat_ingest_opts *o, const leat_ingest_stats *st, const leat_error *err)
 {
     int code = cli_fail(c, err);
@@ -56,9 +65,29 @@ int cli_packing_fail(cli *c, const leat_ingest_opts *o, const leat_ingest_stats 
         cli_say(c, "--resume continues an unfinished pack; --force replaces what is there");
     else if (err->code == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
     else if (err->code == LEAT_ESTATE && o->resume) cli_say(c, "--force without --resume starts again");
+    else if (needs_setting(err) && st->samples > 0) cli_say(c, "with that option, --force starts again");
     else if (st->samples > 0 && err->code != LEAT_ESTATE)
         cli_say(c, "what is written so far is kept: --resume continues from there");
     return code;
+}
+
+bool cli_packing_is_set(const char *pack)
+{
+    leat__index *x = NULL;
+    if (leat__index_open(&x, NULL, pack, false, 0, NULL) != 0) return false;
+    bool set = x->footer.kind == LEAT__PACK_SET;
+    leat__index_close(&x);
+    return set;
+}
+
+void cli_packing_became_set(cli *c, const char *pack, bool was_set)
+{
+    size_t stem;
+    const char *base = leat__path_name(pack, &stem);
+    if (was_set || !cli_packing_is_set(pack)) return;
+    if (stem > 5 && strncmp(base + stem - 5, ".leat", 5) == 0) stem -= 5;
+    cli_say(c, "%s is now a set: it needs the files %.*s-*.leat beside it; leat compact makes one file again",
+            pack, (int)stem, base);
 }
 
 int cli_packing_end(cli *c, const leat_ingest_opts *o, const leat_ingest_stats *st)

@@ -19,6 +19,10 @@ int cli_packing_run(cli *c, leat_ingest_opts *o, const leat_check_opts *check, c
 void cli_check_issues(cli *c, const char *output, const leat_check_stats *st, bool limits);
 /* Prints why packing failed and which option helps: --resume or --force. Returns the exit code. */
 int cli_packing_fail(cli *c, const leat_ingest_opts *o, const leat_ingest_stats *st, const leat_error *err);
+/* True when the file is a set of other files. */
+bool cli_packing_is_set(const char *pack);
+/* Says which files the pack needs, if it became a set. */
+void cli_packing_became_set(cli *c, const char *pack, bool was_set);
 /* Warns about skipped samples; returns the exit code. */
 int cli_packing_end(cli *c, const leat_ingest_opts *o, const leat_ingest_stats *st);
 

@@ -77,7 +77,11 @@ static int parse(parts *p, const char *text, const char *pack, const char *folde
         char share[32];
         uint32_t i = p->count;
         if (i == LEAT_PACK_PARTS_MAX) return leat__fail(err, LEAT_EINVAL, "--parts: more than %u parts", i);
-        if (name == 0 || name >= len || len - name - 1 >= sizeof share || memchr(text, '/', name) != NULL)
+        if (memchr(text, '/', name < len ? name : len) != NULL)
+            return leat__fail(err, LEAT_EINVAL,
+                              "--parts: \"%.*s\": a name cannot have a \"/\"; --output sets the folder",
+                              (int)len, text);
+        if (name == 0 || name >= len || len - name - 1 >= sizeof share)
             return leat__fail(err, LEAT_EINVAL, "--parts: \"%.*s\" is not NAME=SHARE", (int)len, text);
         memcpy(share, text + name + 1, len - name - 1);
         share[len - name - 1] = '\0';

@@ -53,10 +53,11 @@ static int check(const leat_pack_split_opts *o, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "`parts`: must be 1 to %u parts", LEAT_PACK_PARTS_MAX);
     for (uint32_t i = 0; i < o->part_count; i++) {
         const leat_split_part *p = &o->parts[i];
-        if (p->output == NULL || !(p->share > 0 && p->share <= 1))
+        if (p->output == NULL) return leat__fail(err, LEAT_EINVAL, "`parts`: part %u has no name", i + 1);
+        if (!(p->share > 0 && p->share <= 1))
             return leat__fail(err, LEAT_EINVAL,
-                              "`parts`: part %u has no name, or a share that is not above 0 and up to 1",
-                              i + 1);
+                              "`parts`: the share of part %u is %g, not above 0 and up to 1", i + 1,
+                              p->share);
         for (uint32_t k = 0; k < i; k++)
             if (strcmp(o->parts[k].output, p->output) == 0)
                 return leat__fail(err, LEAT_EINVAL, "`parts`: %s is the name of two parts", p->output);

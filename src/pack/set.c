@@ -59,6 +59,11 @@ static int open_index(leat_pack *p, const listed *l, size_t share, leat__index *
     char *path;
     LEAT_TRY(path_of(p, l->file, &path, err));
     int rc = leat__index_open(x, p->descriptors, path, p->direct, p->cache_limit / share, err);
+    if (rc == LEAT_ENOENT) /* most often only the set was copied */
+        rc = leat__fail(err, rc,
+                        "%s: is a set, and its file %s is not there: copy it along "
+                        "(leat compact makes one file of a set)",
+                        p->path, l->file);
     leat__free(path);
     return rc;
 }

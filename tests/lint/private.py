@@ -52,6 +52,7 @@ ALLOWED = {
     "pack/kind.h": "kinds of wide images",
     "pack/selection.h": "rows of a selection that is not empty, for leat load",
     "pack/reader.h": "where samples lie, for leat plan --calibrate",
+    "pack/index.h": "whether a pack is a set, for leat append and leat delete",
     "plan/parts.h": "machines of the plan's tables",
     "probe/cpu.h": "instruction sets",
     "probe/machine.h": "the machine as JSON, peak memory",

@@ -11,6 +11,7 @@ $ leat pack a -o p.leat --json | jget samples
 $ leat append b -o p.leat --json | jget samples existing
 2
 0
+! p.leat is now a set: it needs the files p-*.leat beside it; leat compact makes one file again
 
 $ leat info p.leat --json | jget samples fields.1.classes
 5
@@ -47,6 +48,18 @@ $ printf 'cat/1.png\ncat/2.png\n' > keys.txt
 1
 1
 
+# a key that is named twice counts once
+$ leat delete p.leat nobody nobody --json | jget samples missing
+0
+1
+! leat delete: warning: 1 key was not in the pack ("nobody")
+
+# only the file of the set is copied
+$ mkdir alone && cp p.leat alone
+> leat info alone/p.leat
+! leat info: alone/p.leat: is a set, and its file p-*.leat is not there: copy it along (leat compact makes one file of a set) (glob)
+= 4
+
 $ leat delete p.leat
 ! leat delete: no key: give KEY... or --keys FILE (see leat delete --help)
 = 2
@@ -70,6 +83,13 @@ p.leat
 
 $ leat append a -o none.leat
 ! leat append: none.leat: * (glob)
+= 4
+
+# the key is named once
+$ echo nobody > nobody.txt
+> leat export p.leat -o nobody --keys nobody.txt
+0 files, 0 B, in nobody
+! leat export: p.leat: no sample has the key "nobody"
 = 4
 
 # conditions
@@ -111,6 +131,14 @@ whole
 
 $ leat split p.leat --parts one=0.9,two=0.5
 ! leat split: --parts: the shares add up to 1.4, more than 1
+= 2
+
+$ leat split p.leat --parts ../one=0.5,two=0.5
+! leat split: --parts: "../one=0.5": a name cannot have a "/"; --output sets the folder
+= 2
+
+$ leat split p.leat --parts one=0
+! leat split: --parts: the share of part 1 is 0, not above 0 and up to 1
 = 2
 
 $ leat split p.leat --parts one
