@@ -21,11 +21,11 @@ static const struct {
     {LEAT_OP_GEOMETRY, "Geometry: moves pixels, and masks, boxes and points with them"},
     {LEAT_OP_COLOR, "Colour: changes values"},
     {LEAT_OP_POLICY, "Policies: draw other ops"},
-    {LEAT_OP_COMBINE, "Combinators: apply the ops inside, as in RandomApply(ColorJitter(0.4); Cutout(9))"},
+    {LEAT_OP_COMBINE, "Combinators: apply the ops inside"},
     {LEAT_OP_ERASE, "Erasing: blanks a part"},
     {LEAT_OP_OUTPUT, "Output: numbers and their layout, after all pixels"},
     {LEAT_OP_BATCH, "Batch: mixes finished samples and their labels, last of all"},
-    {LEAT_OP_ROLE, "Roles of fields that follow an image: for --follow, not for --ops"},
+    {LEAT_OP_ROLE, "Roles of fields that follow an image: not ops"},
 };
 
 /* Writes a call such as "RandomResizedCrop(size, scale=(0.08, 1), …)". */
@@ -53,6 +53,8 @@ void op_page_all(cli_writer *w)
     w->section(w, "Example");
     w->example(w, "leat load train.leat --ops \"RandomResizedCrop(224); ColorJitter(0.4); ToDtype(f16)\"",
                "ops in order, parameters by position or name");
+    w->example(w, "leat load train.leat --ops \"RandomApply(ColorJitter(0.4); Cutout(9))\"",
+               "a combinator applies the ops inside");
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         w->section(w, kinds[k].title);
         for (uint32_t i = 0; leat_op_info_at(i, &info) == 0; i++) {

@@ -322,6 +322,7 @@ const char *leat__str_nearest(const char *word, const char *const *words, size_t
 
     for (size_t i = 0; i < n; i++) {
         size_t distance = leat__str_distance(word, words[i]);
+        if (strcasecmp(word, words[i]) == 0) distance = LEAT_MIN(distance, 1);
         /* a typed prefix counts as one typing error */
         if (len >= 2 && leat__str_starts(words[i], word)) distance = LEAT_MIN(distance, 1);
         if (distance < best_distance) {

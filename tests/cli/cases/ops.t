@@ -28,3 +28,11 @@ $ leat help ops --json
 
 $ leat help --man Boxes | head -1
 .TH * (glob)
+
+# code keeps its case: in the examples, in no heading; and another case of a name is known
+$ leat help ops | grep -e '^COMBINATORS' -e 'RandomApply(Color'
+> leat load $LEAT_TEST_DATA/images-1.1.leat --ops 'RANDOMAPPLY(Cutout(9))'
+  leat load train.leat --ops "RandomApply(ColorJitter(0.4); Cutout(9))"
+COMBINATORS: APPLY THE OPS INSIDE
+! leat load: there is no op 'RANDOMAPPLY'; did you mean 'RandomApply'?
+= 2

@@ -74,3 +74,7 @@ $ leat top nowhere.jsonl --once
 $ leat top
 ! leat top: RUN is missing: the run file (see leat top --help)
 = 2
+
+$ leat top $LEAT_TEST_DATA/images-1.1.leat --once
+! leat top: *: a pack, not a run file (glob)
+= 4

@@ -132,6 +132,7 @@ static void hints(void **state)
     assert_string_equal(leat__str_nearest("lod", words, 4), "load");
     assert_string_equal(leat__str_nearest("mach", words, 4), "machine");
     assert_string_equal(leat__str_nearest("docter", words, 4), "doctor");
+    assert_string_equal(leat__str_nearest("MACHINE", words, 4), "machine");
     assert_null(leat__str_nearest("zzz", words, 4));
     char big[200];
     memset(big, 'a', 199);
