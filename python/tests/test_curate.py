@@ -733,7 +733,7 @@ def test_an_edited_report_is_kept(photos, tmp_path):
 
 def test_an_early_interrupt_is_quiet(photos, tmp_path):
     """A fast machine may end the run before a late signal comes; it drops damaged images then: exit code 1. While Python
-    itself starts, which a busy machine draws out, it prints a traceback of its own: none of its frames is of leat."""
+    itself starts, which a busy machine draws out, it prints its own traceback, without a frame of leat."""
     codes = []
     for delay in (0.02, 0.05, 0.1, 0.15, 0.2, 0.3):
         run = subprocess.Popen([sys.executable, "-m", "leat", "curate", str(photos), "-o", str(tmp_path / "run"), "-q"],

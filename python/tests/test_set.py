@@ -92,7 +92,7 @@ def test_views_and_channels_last(plain):
 def test_wrong_changes_are_named(plain):
     loader = make(plain, 16, 16)
     for change, words in [({}, "give image"), ({"batch_size": 0}, "batch_size"), ({"batch_size": 1.5}, "batch_size"),
-                          ({"image": "RandomResizedCorp(3)"}, "RandomResizedCorp"), ({"image": None}, "none"),
+                          ({"image": "RandomResizedCorp(3)"}, "RandomResizedCorp"), ({"image": None}, "cannot be None"),
                           ({"batch_size": 4, "when": "now"}, "when")]:
         with pytest.raises(leat.ArgumentError, match=words):
             loader.set(**change)

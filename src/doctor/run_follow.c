@@ -116,7 +116,11 @@ int leat_doctor_run_feed(leat_doctor_run *run, const char *text, size_t len, lea
     if (leat__buf_append(rest, text, len) != 0)
         return leat__fail(err, LEAT_EDATA, "line %llu: not a run file: a line of more than %zu bytes",
                           (unsigned long long)run->lines + 1, LINE_MAX_BYTES);
-    if (run->lines == 0 && rest->len >= 5 && memcmp(leat__buf_str(rest), "\x89" "LEAT", 5) == 0)
+    if (run->lines == 0 && rest->len >= 5 &&
+        memcmp(leat__buf_str(rest),
+               "\x89"
+               "LEAT",
+               5) == 0)
         return leat__fail(err, LEAT_EDATA, "a pack, not a run file");
     for (;;) {
         const char *line = leat__buf_str(rest) + from;
