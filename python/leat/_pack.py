@@ -230,7 +230,7 @@ def split(path: Path, parts: Mapping[str, float], output: Path | None = None, *,
     bad = next((name for name in names if "/" in name or not name), None)
     if bad is not None:
         raise ArgumentError(f"parts: {bad!r} is not a name of a part")
-    folder, base = os.path.split(source)
+    folder, base = os.path.dirname(source), _check.file_name(source)
     if output is not None:
         folder = _check.path("output", output)
         os.makedirs(_check.local(folder), exist_ok=True)

@@ -97,3 +97,9 @@ def test_messages_of_the_package(images):
     error = leat.ArgumentError(f"{base}p.leat{query}: is of no use, give `config`")
     for text in (str(error), error.marked):
         assert "p.leat?…" in text and not any(word in text for word in WORDS)
+
+
+def test_split(images):
+    base, query = images
+    parts = leat.split(base + "p.leat" + query, {"a": 0.5, "b": 0.5}, output="parts")
+    assert {pathlib.Path(part["path"]).name for part in parts.values()} == {"p-a.leat", "p-b.leat"}

@@ -771,8 +771,10 @@ static int on_sent(void *cookie, uint64_t done, uint64_t total)
                              s->stats->skipped);
 }
 
-/* Checks that a finished pack, which waits for its upload, was made from this source with these settings. */
-static int check_origin(const leat_ingest_opts *o, const leat__origin *was, leat_error *err)
+/* Checks that a finished pack, which waits for its upload, was made from this source with these settings.
+ * `o` has the local output; `remote` is its name in the bucket. */
+static int check_origin(const leat_ingest_opts *o, const char *remote, const leat__origin *was,
+                        leat_error *err)
 {
     leat_ingest_stats unused = {0};
     ingest in = {.opts = o, .stats = &unused};
@@ -789,11 +791,11 @@ static int check_origin(const leat_ingest_opts *o, const leat__origin *was, leat
         rc = leat__fail(err, LEAT_ESTATE,
                         "%s: the unfinished upload has other settings or another source; start "
                         "again without `resume`",
-                        o->output);
+                        remote);
     else if (in.chain.records != was->records || in.chain.value != was->chain)
         rc = leat__fail(err, LEAT_ESTATE,
                         "%s: the source has changed since the interrupted run; start again without `resume`",
-                        o->output);
+                        remote);
 out:
     leat__buf_reset(&newest);
     leat__buf_reset(&provenance);
@@ -817,7 +819,8 @@ static int pack_into_bucket(const leat_ingest_opts *o, const leat__inspector *in
     here.resume = o->resume && (known || !ready);
     here.replace = !here.resume; /* left-over local files belong only to this bucket path */
     if (!here.resume) leat__bucket_pack_forget(&stage);
-    int rc = known ? check_origin(o, &was, err) : pack_here(&here, inspector, stage.origin, own, err);
+    int rc = known ? check_origin(&here, o->output, &was, err)
+                   : pack_here(&here, inspector, stage.origin, own, err);
     if (rc == 0 && known) rc = leat__bucket_pack_count(&stage, own, err);
     if (rc == 0) rc = leat__bucket_pack_publish(&stage, on_sent, &s, err);
     leat__bucket_pack_close(&stage);

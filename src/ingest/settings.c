@@ -61,8 +61,8 @@ uint64_t leat__ingest_identity(const leat_ingest_opts *o, const leat__buf *prove
     for (uint32_t i = 0; i < o->source_count; i++) h = leat__path_hash(o->sources[i], h);
     if (o->keys) h = leat__path_hash(o->keys, h);
     if (o->select) h = leat__path_hash(o->select, h);
-    uint64_t numbers[] = {o->max_pixels, o->max_out_bytes,    o->max_scans,
-                          o->max_work,   o->max_sample_bytes, o->merge};
+    uint64_t numbers[] = {o->max_pixels,       o->max_out_bytes, o->max_scans,   o->max_work,
+                          o->max_sample_bytes, o->merge,         o->shard_bytes, o->page_bytes};
     return leat__hash64(numbers, sizeof numbers, h);
 }
 

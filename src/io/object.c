@@ -549,7 +549,16 @@ static int write_list(const upload *u, leat__buf *out)
     return leat__buf_status(out);
 }
 
-/* Judges the last request, whose answer may begin with 200 and still contain an error. */
+/* True when the answer to the last request says that the object was made. A server may begin with 200 and
+ * then break off. Azure answers without a body. */
+static bool says_complete(const leat__http_req *r)
+{
+    leat__xml xml = {r->body.data, r->body.len}, inner;
+    return azure(((const leat__call *)r)->store) ||
+           leat__xml_next(xml, "CompleteMultipartUploadResult", &inner, NULL);
+}
+
+/* Judges the last request, whose answer may begin with 200 and still contain an error, or nothing. */
 static leat__http_verdict judge_end(leat__http_req *r)
 {
     static const char *const passing[] = {"InternalError", "ServiceUnavailable", "SlowDown",
@@ -557,7 +566,14 @@ static leat__http_verdict judge_end(leat__http_req *r)
     leat__xml xml = {r->body.data, r->body.len}, inner;
     leat__http_verdict v = LEAT__HTTP_DONE;
     leat__buf code;
-    if (r->status / 100 != 2 || !leat__xml_next(xml, "Error", &inner, NULL)) return leat__call_judge(r);
+    if (r->status / 100 != 2) return leat__call_judge(r);
+    if (!leat__xml_next(xml, "Error", &inner, NULL)) {
+        if (says_complete(r)) return leat__call_judge(r);
+        r->rc = leat__fail(&r->err, LEAT_EIO,
+                           "%s: %s: the server answered %ld, but not that the object is complete", r->what,
+                           r->method, r->status);
+        return LEAT__HTTP_AGAIN;
+    }
     leat__http_explain(r);
     leat__buf_init(&code, LEAT__MEM_IO, LIST_MAX);
     if (!leat__xml_text(inner, "Code", &code)) leat__buf_clear(&code);

@@ -528,6 +528,12 @@ static void compare_regions(leat__store *s)
     leat__region_note(s->bucket, region, s->machine, s->machine_from);
 }
 
+/* True when another write to the same object came between: the server asks for the request again. */
+static bool conflicts(const leat__http_req *r)
+{
+    return r->status == 409 && strstr(r->err.message, "ConditionalRequestConflict") != NULL;
+}
+
 leat__http_verdict leat__call_judge(leat__http_req *r)
 {
     leat__call *c = (leat__call *)r;
@@ -539,7 +545,7 @@ leat__http_verdict leat__call_judge(leat__http_req *r)
     if ((r->status == 301 || r->status == 307 || r->status == 400 || r->status == 403) && move(c))
         return LEAT__HTTP_AGAIN;
     if ((r->status == 400 || r->status == 403) && expired(c)) return LEAT__HTTP_AGAIN;
-    return leat__http_transient(r) ? LEAT__HTTP_AGAIN : LEAT__HTTP_DONE;
+    return leat__http_transient(r) || conflicts(r) ? LEAT__HTTP_AGAIN : LEAT__HTTP_DONE;
 }
 
 int leat__call_run(leat__call *c, leat_error *err)

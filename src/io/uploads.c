@@ -63,12 +63,18 @@ static int refuse(const leat__store *s, leat_error *err)
 
 /* ---- uploads of a bucket ----------------------------------------------------------------- */
 
-static int hand_out(pager *p, leat__xml page, leat__uploads_fn each, void *cookie, leat_error *err)
+static int hand_out(pager *p, leat__xml page, const char *prefix, leat__uploads_fn each, void *cookie,
+                    leat_error *err)
 {
     leat__xml one, rest = page;
     while (leat__xml_next(rest, "Upload", &one, &rest)) {
         if (!leat__xml_text(one, "Key", &p->key) || !leat__xml_text(one, "UploadId", &p->id))
             return leat__fail(err, LEAT_EDATA, "the list of uploads is malformed");
+        if (prefix != NULL && strncmp(leat__buf_str(&p->key), prefix, strlen(prefix)) != 0)
+            return leat__fail(
+                err, LEAT_EDATA,
+                "the server listed an upload of \"%.200s\", which does not begin with \"%.200s\"",
+                leat__buf_str(&p->key), prefix);
         if (!leat__xml_text(one, "Initiated", &p->text)) leat__buf_clear(&p->text);
         leat__upload_info u = {leat__buf_str(&p->key), leat__buf_str(&p->id), leat__buf_str(&p->text)};
         LEAT_TRY(each(cookie, &u, err));
@@ -94,7 +100,7 @@ int leat__uploads_list(leat__store *s, const char *path, leat__uploads_fn each, 
         if (more) leat__call_query(&c, "upload-id-marker", leat__buf_str(&p.mark[1]));
         rc = leat__call_run(&c, err);
         leat__xml page = {c.http.body.data, c.http.body.len};
-        if (rc == 0) rc = hand_out(&p, page, each, cookie, err);
+        if (rc == 0) rc = hand_out(&p, page, prefix, each, cookie, err);
         if (rc == 0) rc = find_next(&p, page, "NextKeyMarker", "NextUploadIdMarker", &more, err);
         leat__http_req_reset(&c.http);
     } while (rc == 0 && more);

@@ -385,6 +385,10 @@ class Bucket:
                     self.answer(200)
                 else:
                     bucket.before_write(key)
+                    if bucket.conflicts > 0:
+                        bucket.conflicts -= 1
+                        self.answer(409, b"<Error><Code>ConditionalRequestConflict</Code></Error>")
+                        return
                     if self.headers.get("If-None-Match") and key in objects:
                         self.answer(412)
                         return
@@ -417,6 +421,7 @@ class Bucket:
         self.fail_after = 1 << 60  # later GETs are answered with 500
         self.forbid_removal = False  # DELETE is answered with 403
         self.fail_writes = False  # PUT and POST are answered with 500
+        self.conflicts = 0  # this many objects are refused with 409 first: another write came between
         self.lost_answers = 0  # this many objects are stored without an answer: the connection closes
         self.suffixes = True  # ranges counted from the end are answered
         self.shift = 0  # bytes by which a range that is sent begins too early

@@ -158,6 +158,27 @@ class Killed(Case):
         self.pack("--resume")
         self.assertEqual(os.listdir(self.path("stage")), [])
 
+    def test_other_files(self) -> None:
+        """A finished pack that waits for its upload has pages and shards of the sizes that were given."""
+        command = ["pack", self.path("images"), "-o", "s3://b/p.leat", "--images", "keep"]
+        self.bucket.delay = 8
+        self.kill(lambda: self.bucket.count("PUT") > 0, *command)
+        self.bucket.delay = 0
+        for more in ("--page-bytes", "128K"), ("--shard-bytes", "1M"):
+            self.assertIn("other settings", self.run_leat(*command, "--resume", *more, code=4))
+        self.run_leat(*command, "--resume")
+
+    def test_shuffled(self) -> None:
+        """The names of a shuffled source are listed in the stage folder, not in the bucket."""
+        command = ["pack", self.path("images"), "-o", "s3://b/p.leat", "--images", "keep", "--shuffle", "1"]
+        self.bucket.delay = 8
+        self.kill(lambda: self.bucket.count("PUT") > 0, *command)
+        self.bucket.delay = 0
+        self.bucket.objects.clear()
+        self.run_leat(*command, "--resume")
+        self.run_leat(*command[:3], self.path("p.leat"), *command[4:])
+        self.assertEqual(self.bucket.objects["/b/p.leat"], pathlib.Path(self.path("p.leat")).read_bytes())
+
 
 class Replaced(Case):
     """--force removes the shards of the set that is replaced, but none that the new one names."""
@@ -288,6 +309,13 @@ class Uploads(Case):
         for _, path, headers in self.bucket.seen:
             signed = headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
             self.assertEqual("content-type" in signed, "content-type" in headers, path)
+
+    def test_conflicts(self) -> None:
+        """A server that saw another write to the same name asks for the request again."""
+        self.bucket.conflicts = 2
+        self.pack()
+        self.assertEqual((self.bucket.conflicts, os.listdir(self.path("stage"))), (0, []))
+        self.run_leat("verify", "s3://b/p.leat")
 
     def test_lost_answers(self) -> None:
         """The last request is sent again when its answer is lost; 412 then means that the object is there, and ours."""

@@ -23,6 +23,7 @@ typedef struct bucket {
     int fail_parts;     /* this many parts are answered with 500 first */
     int cut_lists;      /* this many lists are cut off first, with a length that matches */
     int fail_completes; /* this many last requests are answered with 200 and an error in the body */
+    int lose_completes; /* this many are answered with 200 and half of a result, and nothing is made */
 } bucket;
 
 static inline bucket_object *bucket_find(bucket *b, const char *key, bool make)
@@ -67,6 +68,9 @@ static inline void bucket_complete(web_request *q, bucket *b, const char *key)
     if (b->fail_completes > 0) {
         b->fail_completes--;
         web_reply(q, "200 OK", "", error, strlen(error));
+    } else if (b->lose_completes > 0) {
+        b->lose_completes--;
+        web_reply(q, "200 OK", "", "<CompleteMultipartUploadResult><Loc", 35);
     } else {
         for (const char *p = q->body; (p = strstr(p, "<PartNumber>")) != NULL; p++) {
             bucket_part_name(name, sizeof name, key, ++n);

@@ -206,6 +206,10 @@ static void uploads_in_parts(void **state)
     assert_ok(upload(dir, 3 * PART, false, NULL));
     check_object(3 * PART);
     assert_int_equal(store_data.completed, 2);
+    store_data.lose_completes = 2; /* 200 without a whole result: sent again */
+    assert_ok(upload(dir, 4 * PART, false, NULL));
+    check_object(4 * PART);
+    assert_int_equal(store_data.completed, 3);
     assert_int_equal(store_data.aborted, 0);
     it_rmdir(dir);
     end();
@@ -226,6 +230,10 @@ static void a_failed_upload_leaves_nothing(void **state)
     assert_int_not_equal(upload(dir, 3 * PART, false, &err), 0);
     assert_contains(err.message, "InternalError");
     assert_int_equal(store_data.aborted, 2);
+    store_data.fail_completes = 0;
+    store_data.lose_completes = 1000;
+    assert_code(LEAT_EIO, upload(dir, 3 * PART, false, &err));
+    assert_contains(err.message, "answered 200, but not that the object is complete");
     assert_null(bucket_find(&store_data, "up", false));
     it_rmdir(dir);
     end();

@@ -113,8 +113,9 @@ static void lists_and_aborts(void **state)
 
 static void answer_endless_list(web_request *q)
 {
-    const char *text = strstr(q->head, "prefix=x") != NULL
-                           ? "<R><IsTruncated>true</IsTruncated></R>"
+    const char *text = strstr(q->head, "prefix=x") != NULL ? "<R><IsTruncated>true</IsTruncated></R>"
+                       : strstr(q->head, "prefix=z") != NULL
+                           ? "<R><Upload><Key>other</Key><UploadId>5</UploadId></Upload></R>"
                            : "<R><IsTruncated>true</IsTruncated><NextKeyMarker>k</NextKeyMarker></R>";
     web_reply(q, "200 OK", "", text, strlen(text));
 }
@@ -129,6 +130,10 @@ static void odd_lists_are_errors(void **state)
     assert_contains(err.message, "does not name the next page");
     assert_code(LEAT_EDATA, leat__uploads_list(store, "s3://b/y", see, &count, &err));
     assert_contains(err.message, "names the same page again");
+    count = 0;
+    assert_code(LEAT_EDATA, leat__uploads_list(store, "s3://b/z", see, &count, &err));
+    assert_contains(err.message, "does not begin with \"z\"");
+    assert_int_equal(count, 0); /* leat uploads --abort would have removed it */
 }
 
 int main(void)
