@@ -65,7 +65,8 @@ def interrupt(server, before: str, call: str) -> None:
     """Runs `before`, lets the server stall, runs `call`, and presses Ctrl-C when its request has arrived."""
     url, folder, handler = server
     code = f"""
-        import pathlib, leat
+        import pathlib, signal, leat
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background may have it ignored
         url = {url!r}
         {before}
         pathlib.Path({str(folder / 'p.leat.stall')!r}).touch()
@@ -83,7 +84,7 @@ def interrupt(server, before: str, call: str) -> None:
         begin = time.monotonic()
         out, _ = child.communicate(timeout=45)
         assert out == "interrupted\n" and child.returncode == 0
-        assert time.monotonic() - begin < 5  # about 0.2 s; the rest is for a busy machine
+        assert time.monotonic() - begin < 15  # about 0.2 s; the rest is for a busy machine
     finally:
         child.kill()
 
