@@ -324,7 +324,7 @@ LOAD = {
     "digest": lambda c: c.prints("digest", "--digest"),
     "live": lambda c: None,  # needs a terminal: tests/cli/test_live.py
     "serve": lambda c: c.prints("http://127.0.0.1:", "--serve", 0),
-    "doctor": lambda c: c.prints("bound", "--doctor"),
+    "doctor": lambda c: c.prints("few steps", "--doctor"),
     "run-file": lambda c: c.writes("run", "--run-file"),
     "report": lambda c: c.writes("report.html", "--report"),
     "trace": lambda c: c.writes("trace.json", "--trace"),
