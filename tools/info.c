@@ -292,6 +292,9 @@ static int run(cli *c)
     return code;
 }
 
+#define FIELD_NAME(id, value, name) ", " name
+#define FIELD_NAMES (&(LEAT_FIELD_MAP(FIELD_NAME))[2]) /* "image, bytes, …" */
+
 const cli_command cli_cmd_info = {
     .name = "info",
     .summary = "show what a pack contains",
@@ -303,7 +306,7 @@ const cli_command cli_cmd_info = {
     .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"}, {.name = NULL}},
     .json = (const cli_key[]){{"samples", "samples"},
                               {"fields[].name", "name of a field"},
-                              {"fields[].type", "image, bytes, text, int, float, array, ragged, json"},
+                              {"fields[].type", FIELD_NAMES},
                               {"fields[].classes", "number of classes of an int field"},
                               {"fields[].class_names", "their names, by value"},
                               {"fields[].dtype", "element type of arrays, and of images that are not 8-bit"},

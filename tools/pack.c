@@ -217,11 +217,12 @@ static int run(cli *c)
     if (rc != 0) return cli_packing_fail(c, &o, &st, &err);
     int code = cli_packing_end(c, &o, &st);
     if (st.ignored)
-        cli_warn(c,
-                 "%llu file%s skipped, hidden or not an image by name (%s%s); --strict "
-                 "takes every file",
-                 (unsigned long long)st.ignored, st.ignored == 1 ? " was" : "s were", st.ignored_first,
-                 st.ignored == 1 ? "" : ", ...");
+        cli_warn(
+            c,
+            "%llu file%s skipped, hidden (a folder counts as one) or not an image by name (%s%s); --strict "
+            "takes every file",
+            (unsigned long long)st.ignored, st.ignored == 1 ? " was" : "s were", st.ignored_first,
+            st.ignored == 1 ? "" : ", ...");
     if (c->json) print_json(c, &st, check.output, &found);
     else print_text(c, &st);
     if (check.output && !c->json) {

@@ -54,6 +54,19 @@ static bool needs_setting(const leat_error *err)
     return err->code == LEAT_EDATA && strstr(err->message, "=-1 sets it to -1") != NULL;
 }
 
+/* True for an error of one sample that leaving it out cures: not for storage that fails. */
+static bool is_about_sample(const leat_error *err)
+{
+    return err->sample >= 0 && err->code != LEAT_EIO && err->code != LEAT_EPERM && !needs_setting(err);
+}
+
+/* True when another run is writing the pack. --force is refused then, too. */
+static bool is_in_use(const leat_error *err)
+{
+    return strstr(err->message, ": another run or writer is writing this pack") != NULL ||
+           strstr(err->message, ": in use by another process or writer") != NULL;
+}
+
 int cli_packing_fail(cli *c, const leat_ingest_opts *o, const leat_ingest_stats *st, const leat_error *err)
 {
     int code = cli_fail(c, err);
@@ -64,10 +77,14 @@ int cli_packing_fail(cli *c, const leat_ingest_opts *o, const leat_ingest_stats 
     else if (err->code == LEAT_EEXIST && !o->resume && may_resume(o->output))
         cli_say(c, "--resume continues an unfinished pack; --force replaces what is there");
     else if (err->code == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
-    else if (err->code == LEAT_ESTATE && o->resume) cli_say(c, "--force without --resume starts again");
+    else if (err->code == LEAT_ESTATE && o->resume && !is_in_use(err))
+        cli_say(c, "--force without --resume starts again");
     else if (needs_setting(err) && st->samples > 0) cli_say(c, "with that option, --force starts again");
     else if (st->samples > 0 && err->code != LEAT_ESTATE)
         cli_say(c, "what is written so far is kept: --resume continues from there");
+    if (is_about_sample(err) && !o->skip_errors)
+        cli_say(c, "--on-error skip leaves out samples that cannot be packed%s",
+                st->samples > 0 && !o->append ? "; with it, --force starts again" : "");
     return code;
 }
 

@@ -83,7 +83,7 @@ static int run(cli *c)
     found f = {0};
     int rc;
     if (!leat__path_remote(cli_arg(c, 0)))
-        return cli_failf(c, CLI_USAGE, "%s: not a bucket (s3://bucket or s3://bucket/prefix)", cli_arg(c, 0));
+        return cli_failf(c, CLI_USAGE, "%s: not a bucket (s3://bucket or s3://bucket/path)", cli_arg(c, 0));
     leat__buf_init(&f.text, LEAT__MEM_MISC, (size_t)1 << 30);
     rc = leat__store_open(&store, cli_arg(c, 0), &err);
     if (rc == 0) rc = leat__uploads_list(store, cli_arg(c, 0), keep, &f, &err);
@@ -101,12 +101,12 @@ const cli_command cli_cmd_uploads = {
                                       {NULL, NULL}},
     .description = "A process that is killed while it uploads a pack leaves the uploaded parts in "
                    "the bucket. They are billed until the upload is completed (leat pack --resume) "
-                   "or removed. With --abort all uploads below the prefix are removed, also those of other "
+                   "or removed. A path is an object or a folder: packs is packs itself and what is below "
+                   "packs/, but not packs2. With --abort all its uploads are removed, also those of other "
                    "programs and those that are still running.",
     .args =
         (const cli_arg_spec[]){
-            {.name = "BUCKET", .path = true, .help = "s3://bucket/prefix or gs://bucket/prefix"},
-            {.name = NULL}},
+            {.name = "BUCKET", .path = true, .help = "s3://bucket/path or gs://bucket/path"}, {.name = NULL}},
     .options = {{"Uploads", options}},
     .json = (const cli_key[]){{"uploads[].key", "of the object"},
                               {"uploads[].id", "the server's number for the upload"},

@@ -66,7 +66,8 @@ typedef struct leat_ingest_opts {
     double mix_raw;    /* 0..1; the initializer sets 0.5, since 0 is a share as well */
     uint64_t shard_bytes, page_bytes; /* as in leat_packer_opts */
     uint64_t memory;      /* hard budget for data in flight; default: half of the available memory */
-    uint32_t skip_errors; /* 1 = samples that cannot be packed are left out and counted */
+    uint32_t skip_errors; /* 1 = samples that cannot be packed are left out and counted; an outage of
+                             remote storage still ends the run */
     uint32_t trust; /* 1 = images are not decoded to verify them; tiled images that restore byte for byte are
                        not compared by pixels */
     uint32_t resume, replace; /* as in leat_packer_opts */

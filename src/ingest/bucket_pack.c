@@ -71,6 +71,41 @@ static bool is_published(const leat__bucket_pack *s)
     return info[0].fingerprint == info[1].fingerprint && info[0].samples == info[1].samples;
 }
 
+#define LOCK "lock" /* name of the lock in the folder; exists while a run lives, and after it was killed */
+
+static char *lock_path(const leat__bucket_pack *s)
+{
+    leat__buf b;
+    leat__buf_init(&b, LEAT__MEM_INGEST, 1u << 16);
+    char *path = leat__buf_printf(&b, "%s/" LOCK, s->folder) == 0
+                     ? leat__strdup(LEAT__MEM_INGEST, leat__buf_str(&b))
+                     : NULL;
+    leat__buf_reset(&b);
+    return path;
+}
+
+static int lock_folder(leat__bucket_pack *s, leat_error *err)
+{
+    char *path = lock_path(s);
+    int rc = path != NULL ? leat__file_open(&s->lock, path,
+                                            LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_LOCK, err)
+                          : leat__fail_nomem(err, strlen(s->folder), "a path");
+    if (rc == LEAT_ESTATE)
+        leat__fail(err, rc, "%s: another run or writer is writing this pack (it uses %s)", s->remote,
+                   s->folder);
+    leat__free(path);
+    return rc;
+}
+
+void leat__bucket_pack_unlock(leat__bucket_pack *s)
+{
+    char *path = s->lock != NULL ? lock_path(s) : NULL;
+    if (path != NULL) (void)!leat__path_unlink(path, NULL);
+    leat__file_close(&s->lock);
+    if (path != NULL) leat__dir_remove(s->folder); /* only when it is empty */
+    leat__free(path);
+}
+
 int leat__bucket_pack_open(leat__bucket_pack *s, const char *remote, bool replace, bool resume,
                            leat_error *err)
 {
@@ -85,6 +120,7 @@ int leat__bucket_pack_open(leat__bucket_pack *s, const char *remote, bool replac
     if (rc == 0 && !s->published) rc = leat__file_only_pack(remote, replace, err);
     else if (rc == LEAT_ENOENT) rc = 0;
     if (rc == 0) rc = leat__dir_private(s->folder, err);
+    if (rc == 0) rc = lock_folder(s, err);
 out:
     if (rc != 0) leat__bucket_pack_close(s);
     return rc;
@@ -92,6 +128,7 @@ out:
 
 void leat__bucket_pack_close(leat__bucket_pack *s)
 {
+    if (s->folder != NULL) leat__bucket_pack_unlock(s);
     leat__store_close(&s->store);
     leat__free(s->folder);
     leat__free(s->path);
@@ -100,12 +137,22 @@ void leat__bucket_pack_close(leat__bucket_pack *s)
     s->folder = s->path = s->origin = s->replaced = NULL;
 }
 
-/* ---- shards of the set that is replaced --------------------------------------------------- */
+#define NOTE ".upload" /* added to a file name: the file that records its upload */
+/* In place of the upload's ID, before the tag of the object: the upload is complete. FOUND: an object of that
+ * name existed before; it may belong to another set. */
+#define SENT "sent:"
+#define FOUND "found:"
+
+/* ---- shards in the bucket that no pack needs any more ------------------------------------------------ */
 
 #define NAMED_MAX 8u /* names in a warning */
 
 typedef struct removal {
     leat__bucket_pack *stage;
+    const char *of;  /* whose shards, for the warning */
+    bool only_sent;  /* only shards whose note says that the unfinished run sent them */
+    uint64_t tag;    /* of the pack in the bucket that names the shards to keep; 0: there is none */
+    bool replaced;   /* another run has replaced that pack: its shards may have the same names */
     leat__buf names; /* the first that stay */
     uint64_t left;
     leat_error why;
@@ -124,17 +171,39 @@ static int note_replaced(leat__bucket_pack *s, leat_error *err)
     return rc;
 }
 
+/* True when the unfinished run has created this shard in the bucket. */
+static bool was_sent(const leat__bucket_pack *s, const char *file)
+{
+    leat__upload_note note = {0};
+    leat__buf path;
+    leat__buf_init(&path, LEAT__MEM_INGEST, 1u << 16);
+    bool sent = leat__buf_printf(&path, "%s/%s" NOTE, s->folder, file) == 0 &&
+                leat__upload_note_read(leat__buf_str(&path), &note) && leat__str_starts(note.id, SENT);
+    leat__buf_reset(&path);
+    return sent;
+}
+
+/* Reads the tag of the pack in the bucket; 0 when there is none. */
+static int read_tag(const leat__bucket_pack *s, uint64_t *tag, leat_error *err)
+{
+    leat__object o = {0};
+    const int rc = leat__object_stat(s->store, s->remote, &o, err);
+    *tag = rc == 0 ? o.tag : 0;
+    return rc == LEAT_ENOENT ? 0 : rc;
+}
+
+/* Removes a shard, unless the pack in the bucket has changed since its list was read. */
 static void remove_shard(void *cookie, const char *file)
 {
     removal *r = cookie;
-    const char *base = leat__path_base(r->stage->remote);
-    const size_t stem = strlen(base) - (leat__str_ends(base, ".leat") ? strlen(".leat") : 0);
-    if (strncmp(file, base, stem) != 0 || file[stem] != '-')
-        return; /* made under another name: may be shared */
+    uint64_t tag = 0;
+    if (r->replaced || (r->only_sent && !was_sent(r->stage, file))) return;
     char *path = leat__path_beside(r->stage->remote, file);
     leat_error *why = r->left == 0 ? &r->why : NULL;
     int rc = r->why.code; /* a bucket that forbids to remove one forbids all */
-    if (rc != LEAT_EPERM)
+    if (rc != LEAT_EPERM) rc = read_tag(r->stage, &tag, why);
+    r->replaced = rc == 0 && tag != r->tag;
+    if (rc == 0 && !r->replaced)
         rc = path != NULL ? leat__object_remove(r->stage->store, path, why)
                           : leat__fail_nomem(why, strlen(file), "a path");
     if (rc != 0 && r->left++ < NAMED_MAX)
@@ -142,39 +211,63 @@ static void remove_shard(void *cookie, const char *file)
     leat__free(path);
 }
 
-/* Removes the recorded shards that the pack in the bucket does not name. */
+/* Removes the shards of the list `old` that the pack in the bucket does not name. When that pack cannot be
+ * read, nothing is removed. */
+static void remove_shards(removal *r, const char *old)
+{
+    leat__bucket_pack *s = r->stage;
+    char *kept = NULL;
+    leat__buf_init(&r->names, LEAT__MEM_INGEST, 1u << 16);
+    const int known = read_tag(s, &r->tag, NULL); /* before the list: a later change is noticed */
+    const int rc = known == 0 ? leat__set_list(s->remote, &kept, NULL) : known;
+    if (rc == 0 || rc == LEAT_ENOENT)
+        leat__set_replaced(s->remote, old, rc == 0 ? kept : "", remove_shard, r);
+    if (r->replaced)
+        leat__log(s->log, LEAT_LOG_WARN,
+                  "%s: another run has replaced this pack: the shards of %s are no longer removed", s->remote,
+                  r->of);
+    if (r->left > 0)
+        leat__log(s->log, LEAT_LOG_WARN, "%s: %llu shards of %s stay in the bucket: %s%s: %s", s->remote,
+                  (unsigned long long)r->left, r->of, leat__buf_str(&r->names),
+                  r->left > NAMED_MAX ? " …" : "", r->why.message);
+    leat__buf_reset(&r->names);
+    leat__free(kept);
+}
+
+/* Removes the recorded shards of the set that was replaced. */
 static void remove_replaced(leat__bucket_pack *s)
 {
-    char *old = NULL, *kept = NULL;
+    char *old = NULL;
     size_t len;
     bool exists;
-    removal r = {.stage = s};
     if (leat__path_exists(s->replaced, &exists, NULL) != 0 || !exists) return;
-    leat__buf_init(&r.names, LEAT__MEM_INGEST, 1u << 16);
-    if (leat__file_load(s->replaced, LEAT__PACK_JSON_MAX, 1, &old, &len, NULL) == 0 &&
-        leat__set_list(s->remote, &kept, NULL) == 0)
-        leat__set_replaced(old, kept, remove_shard, &r);
-    if (r.left > 0)
-        leat__log(s->log, LEAT_LOG_WARN,
-                  "%s: %llu shards of the pack that was replaced stay in the bucket: %s%s: %s", s->remote,
-                  (unsigned long long)r.left, leat__buf_str(&r.names), r.left > NAMED_MAX ? " …" : "",
-                  r.why.message);
-    leat__buf_reset(&r.names);
+    removal r = {.stage = s, .of = "the pack that was replaced"};
+    if (leat__file_load(s->replaced, LEAT__PACK_JSON_MAX, 1, &old, &len, NULL) == 0) remove_shards(&r, old);
     leat__free(old);
-    leat__free(kept);
+}
+
+/* Removes what an unfinished run has sent of its set. */
+static void remove_unfinished(leat__bucket_pack *s)
+{
+    char *old = NULL;
+    if (s->published || leat__set_list(s->path, &old, NULL) != 0) return;
+    removal r = {.stage = s, .of = "an unfinished run", .only_sent = true};
+    if (*old != '\0') remove_shards(&r, old);
+    leat__free(old);
 }
 
 /* ---- local files -------------------------------------------------------------------------- */
 
-#define NOTE ".upload" /* added to a file name: the file that records its upload */
-#define SENT "sent"    /* in place of the upload's ID: the upload is complete */
+static bool is_complete(const leat__upload_note *note)
+{
+    return leat__str_starts(note->id, SENT) || leat__str_starts(note->id, FOUND);
+}
 
 /* Aborts the upload that a note records. */
 static void abort_noted(const leat__bucket_pack *s, const char *path, const char *name)
 {
     leat__upload_note note;
-    if (!leat__str_ends(name, NOTE) || !leat__upload_note_read(path, &note) || strcmp(note.id, SENT) == 0)
-        return;
+    if (!leat__str_ends(name, NOTE) || !leat__upload_note_read(path, &note) || is_complete(&note)) return;
     char *object = leat__strndup(LEAT__MEM_INGEST, name, strlen(name) - strlen(NOTE));
     char *remote = object != NULL ? leat__path_beside(s->remote, object) : NULL;
     if (remote != NULL) (void)!leat__uploads_abort(s->store, remote, note.id, NULL);
@@ -187,12 +280,14 @@ void leat__bucket_pack_forget(leat__bucket_pack *s)
     leat__dir dir = {0};
     leat__buf path;
     remove_replaced(s);
-    if (leat_packer_discard(s->path, NULL) == LEAT_ESTATE) return; /* another run is packing there */
+    remove_unfinished(s);
+    (void)!leat_packer_discard(s->path, NULL);
     (void)!leat__path_unlink(s->path, NULL); /* first: without its shards it cannot be opened */
     leat__buf_init(&path, LEAT__MEM_INGEST, 1u << 16);
     if (leat__dir_read(&dir, s->folder, true, NULL) != 0) dir.count = 0;
     for (size_t i = 0; i < dir.count; i++) {
         const char *name = leat__dir_name(&dir, i);
+        if (strcmp(name, LOCK) == 0) continue;
         leat__buf_clear(&path);
         if (leat__buf_printf(&path, "%s/%s", s->folder, name) != 0) continue;
         abort_noted(s, leat__buf_str(&path), name);
@@ -222,15 +317,39 @@ int leat__bucket_pack_count(const leat__bucket_pack *s, leat_ingest_stats *own, 
     return 0;
 }
 
-/* True when an earlier run has uploaded this shard: its note says so, and the object exists. */
-static bool is_sent(leat__bucket_pack *s, const char *note, const char *path, uint64_t size)
+/* Completes the record of an upload with the tag of its object. */
+static void record(leat__upload_note *n, bool found, const leat__object *o)
 {
-    leat__upload_note n;
-    leat__object o;
-    return leat__upload_note_read(note, &n) && strcmp(n.id, SENT) == 0 && n.size == size &&
-           leat__object_stat(s->store, path, &o, NULL) == 0 && o.size == size;
+    n->size = o->size;
+    (void)snprintf(n->id, sizeof n->id, "%s%016llx", found ? FOUND : SENT, (unsigned long long)o->tag);
 }
 
+/* True when a run has uploaded this shard, and the object is still the one that it sent. */
+static bool is_sent(leat__bucket_pack *s, const char *note, const char *path, uint64_t size)
+{
+    leat__upload_note n, now = {0};
+    leat__object o;
+    if (!leat__upload_note_read(note, &n) || !is_complete(&n) || n.size != size ||
+        leat__object_stat(s->store, path, &o, NULL) != 0)
+        return false;
+    record(&now, leat__str_starts(n.id, FOUND), &o);
+    return now.size == size && strcmp(now.id, n.id) == 0;
+}
+
+/* Uploads a shard and records it. */
+static int send_shard(leat__bucket_pack *s, const char *path, const leat__file *f,
+                      const leat__upload_opts *opts, leat_error *err)
+{
+    leat__upload_note sent = {0};
+    leat__object o;
+    const bool found = leat__object_stat(s->store, path, &o, NULL) == 0;
+    LEAT_TRY(leat__object_upload(s->store, path, f, opts, err));
+    LEAT_TRY(leat__object_stat(s->store, path, &o, err));
+    record(&sent, found, &o);
+    return leat__upload_note_write(opts->note, &sent, err);
+}
+
+/* Uploads a file of the pack, unless it is a shard that was sent before. */
 static int upload(leat__bucket_pack *s, const char *local, bool shard,
                   int (*progress)(void *cookie, uint64_t done, uint64_t total), void *cookie, leat_error *err)
 {
@@ -246,15 +365,24 @@ static int upload(leat__bucket_pack *s, const char *local, bool shard,
     bool whole = path != NULL && leat__buf_status(&note) == 0;
     int rc = whole ? 0 : leat__fail_nomem(err, strlen(local), "a path");
     if (rc == 0) rc = leat__file_open(&f, local, LEAT__FILE_READ, err);
-    leat__upload_note sent = {.size = rc == 0 ? leat__file_size_at_open(f) : 0, .id = SENT};
-    if (rc == 0 && !(shard && is_sent(s, opts.note, path, sent.size))) {
-        rc = leat__object_upload(s->store, path, f, &opts, err);
-        if (rc == 0 && shard) rc = leat__upload_note_write(opts.note, &sent, err);
-    }
+    if (rc == 0 && !shard) rc = leat__object_upload(s->store, path, f, &opts, err);
+    else if (rc == 0 && !is_sent(s, opts.note, path, leat__file_size_at_open(f)))
+        rc = send_shard(s, path, f, &opts, err);
     leat__file_close(&f);
     leat__free(path);
     leat__buf_reset(&note);
     return rc;
+}
+
+/* Uploads all shards of a set. The second pass asks for each object once more, and sends what is missing: a
+ * run on another machine may have removed it. */
+static int upload_shards(leat__bucket_pack *s, leat_pack *pack, uint32_t count,
+                         int (*progress)(void *cookie, uint64_t done, uint64_t total), void *cookie,
+                         leat_error *err)
+{
+    for (uint32_t i = 0; i < 2 * count; i++)
+        LEAT_TRY(upload(s, leat__file_path(leat__pack_file(pack, i % count)), true, progress, cookie, err));
+    return 0;
 }
 
 int leat__bucket_pack_publish(leat__bucket_pack *s,
@@ -268,8 +396,7 @@ int leat__bucket_pack_publish(leat__bucket_pack *s,
     LEAT_GO(rc, out, leat_pack_info_read(pack, &info, sizeof info));
     const char *first = leat__file_path(leat__pack_file(pack, 0));
     bool set = strcmp(leat__path_base(first), leat__path_base(s->path)) != 0;
-    for (uint32_t i = 0; set && !s->published && i < info.shards; i++)
-        LEAT_GO(rc, out, upload(s, leat__file_path(leat__pack_file(pack, i)), true, progress, cookie, err));
+    if (set && !s->published) LEAT_GO(rc, out, upload_shards(s, pack, info.shards, progress, cookie, err));
     LEAT_GO(rc, out, note_replaced(s, err));
     if (!s->published) rc = upload(s, s->path, false, progress, cookie, err);
     if (rc == LEAT_EEXIST)
@@ -277,8 +404,9 @@ int leat__bucket_pack_publish(leat__bucket_pack *s,
                    "%s: already exists: it appeared during the upload; the finished pack is kept in %s",
                    s->remote, s->folder);
     if (rc != 0) goto out;
+    s->published = true;
     leat__bucket_pack_forget(s);
-    leat__dir_remove(s->folder);
+    leat__bucket_pack_unlock(s);
 out:
     leat_pack_close(&pack);
     return rc;

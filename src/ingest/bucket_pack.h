@@ -13,27 +13,32 @@
 #include <leat/ingest.h>
 #include <leat/log.h>
 
+#include "io/file.h"
 #include "io/store.h"
 
 typedef struct leat__bucket_pack {
     const char *remote; /* destination */
     leat__store *store;
+    leat__file *lock;    /* of the folder, while this run uses it */
     char *folder, *path; /* local folder, and the pack in it */
     char *origin;        /* file that records what the pack was made from (pack_origin.h) */
     char *replaced;      /* file with the list of shards of the set that this pack replaces */
     const leat_log *log; /* set by the caller, for warnings; may be NULL */
     bool replace;
-    bool published; /* an earlier run was killed after the last request: only cleanup remains */
+    bool published; /* the pack is in the bucket: only cleanup remains */
 } leat__bucket_pack;
 
-/* Finds the folder and checks that the name in the bucket is free. LEAT_EEXIST unless `replace` is
- * set or, with `resume`, the object is the local pack. */
+/* Finds and locks the folder, and checks that the name in the bucket is free. LEAT_EEXIST unless `replace` is
+ * set or, with `resume`, the object is the local pack; LEAT_ESTATE when another run writes this pack. */
 int leat__bucket_pack_open(leat__bucket_pack *s, const char *remote, bool replace, bool resume,
                            leat_error *err) LEAT_MUST_CHECK;
 void leat__bucket_pack_close(leat__bucket_pack *s);
+/* Lets other runs use the folder: this one will not. */
+void leat__bucket_pack_unlock(leat__bucket_pack *s);
 
-/* Removes all local files of earlier runs and aborts their uploads. Called before the pack is written again:
- * a finished pack that stayed could be taken for that of the new run when this one is killed. */
+/* Removes all local files of earlier runs, aborts their uploads and removes the shards that they sent, unless
+ * the pack in the bucket names them; a warning names those that stay. Called before the pack is written
+ * again: a finished pack that stayed could be taken for that of the new run when this one is killed. */
 void leat__bucket_pack_forget(leat__bucket_pack *s);
 /* True when a finished pack is waiting for its upload. */
 bool leat__bucket_pack_ready(const leat__bucket_pack *s);

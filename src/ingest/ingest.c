@@ -35,6 +35,7 @@
 #include "ingest/inspect.h"
 #include "ingest/skipped_list.h"
 #include "ingest/merge.h"
+#include "ingest/outage.h"
 #include "ingest/pack_origin.h"
 #include "ingest/pack_tables.h"
 #include "ingest/settings.h"
@@ -42,6 +43,7 @@
 #include "ingest/source_chain.h"
 #include "ingest/bucket_pack.h"
 #include "ingest/where.h"
+#include "io/url.h"
 #include "pack/kind.h"
 #include "pack/page.h"
 
@@ -77,6 +79,7 @@ typedef struct ingest {
     leat__chain chain;          /* hash of the consumed records */
     uint64_t frames_done;       /* resume: number of frames of the next record already in the pack */
     bool stop;                  /* the source has ended */
+    leat__outage outage;
 } ingest;
 
 void leat_ingest_opts_init_sized(leat_ingest_opts *opts, uint32_t struct_size)
@@ -350,6 +353,8 @@ static int go_on(ingest *in, leat_error *err)
     in->chain = leat__chain_begin(in->opts);
     if (marks[MARK_CONSUMED] == 0) return 0;
     const uint64_t consumed = marks[MARK_CONSUMED] & ((UINT64_C(1) << FRAMES_SHIFT) - 1);
+    if (in->opts->where && !in->opts->merge && !in->opts->frames) /* a record is one sample */
+        st->filtered = consumed - LEAT_MIN(consumed, st->samples + st->skipped);
     in->frames_done = marks[MARK_CONSUMED] >> FRAMES_SHIFT;
     leat__buf newest;
     leat__buf_init(&newest, LEAT__MEM_INGEST, 1u << 20);
@@ -421,19 +426,37 @@ static int start_flow(ingest *in, leat_error *err)
 
 /* ---- placing, on the caller's thread ---- */
 
+/* The path of a record in remote storage, else NULL. */
+static const char *remote_path(const ingest *in, const leat__records *run, const leat__record *r)
+{
+    const leat_pack *pack = leat__source_pack_of(in->source, r->origin);
+    const char *path = pack                               ? leat_pack_path(pack)
+                       : r->path != LEAT__RECORDS_NOWHERE ? leat__records_str(run, r->path)
+                                                          : NULL;
+    return path && leat__path_remote(path) ? path : NULL;
+}
+
+/* Counts a record that cannot be packed. If remote storage fails, the run ends: the record is not bad. No
+ * sample follows it in the pack, so a resumed run reads it again. */
 static int leave_out(ingest *in, const leat__records *run, const leat__record *r, leat_error *err)
 {
     const char *key = leat__records_str(run, r->key);
+    char shown[512];
+    const char *outage = NULL;
     LEAT_TRY(leat__skipped_list_add(&in->report, key, r->key_size, r->error, err));
-    if (in->opts->skip_errors) {
+    if (in->opts->skip_errors && r->failed)
+        outage = leat__outage_failed(&in->outage, remote_path(in, run, r), r->error);
+    if (in->opts->skip_errors && !outage) {
         in->stats->skipped++;
         return 0;
     }
     if (!r->error) return leat__fail_nomem(err, 0, "a sample");
     if (err) *err = *r->error;
     int rc = r->error->code;
-    if (!strstr(r->error->message, key)) leat__error_context(err, "%s", key);
+    (void)leat__str_shown(key, shown, sizeof shown);
+    if (!strstr(r->error->message, shown)) leat__error_context(err, "%s", shown);
     leat__error_at(err, key, (int64_t)(in->chain.records - 1), r->error->offset);
+    if (outage) leat__error_context(err, "%s", outage);
     return rc;
 }
 
@@ -538,6 +561,7 @@ static int place(ingest *in, leat__records *run, const leat__record *r, leat_err
     const uint64_t chain = in->chain.value;
     leat__chain_add(&in->chain, run, r);
     if (r->failed) return leave_out(in, run, r, err);
+    if (in->opts->skip_errors) LEAT_TRY(leat__outage_delivered(&in->outage, remote_path(in, run, r), err));
     if (r->excluded) {
         in->stats->filtered++;
         return 0;
@@ -650,19 +674,29 @@ static void tear_down(ingest *in, bool discard)
     leat__pack_tables_close(&in->tables);
     leat__append_classes_reset(&in->classes);
     leat__where_close(&in->where);
+    leat__outage_reset(&in->outage);
     leat__free(in->values);
     leat__source_close(&in->source);
+}
+
+/* Returns the class names of a field for a condition. Fields other than the label have names in packs only.
+ */
+static int class_names(const void *cookie, uint32_t field, const char *const **names, uint64_t *count,
+                       leat_error *err)
+{
+    leat__source *s = ((const ingest *)cookie)->source;
+    *names = (const char *const *)s->classes;
+    *count = (int)field == s->label_field ? s->class_count : 0;
+    if ((int)field == s->label_field || !leat__source_pack_of(s, 0)) return 0;
+    return leat__merge_class_names(s, field, names, count, err);
 }
 
 static int open_where(ingest *in, leat_error *err)
 {
     const leat__source *s = in->source;
     if (!in->opts->where) return 0;
-    leat__where_names names = {.fields = s->fields,
-                               .field_count = s->field_count,
-                               .label_field = s->label_field,
-                               .classes = (const char *const *)s->classes,
-                               .class_count = s->class_count};
+    leat__where_names names = {
+        .fields = s->fields, .field_count = s->field_count, .classes = class_names, .cookie = in};
     return leat__where_open(&in->where, in->opts->where, &names, err);
 }
 
@@ -810,6 +844,7 @@ static int pack_into_bucket(const leat_ingest_opts *o, const leat__inspector *in
     leat__bucket_pack stage;
     leat_ingest_opts here = *o;
     sending s = {o, own};
+    LEAT_TRY(leat__url_named(o->output, err));
     LEAT_TRY(leat__bucket_pack_open(&stage, o->output, o->replace != 0, o->resume != 0, err));
     stage.log = &o->log;
     leat__origin was;

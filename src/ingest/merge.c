@@ -290,8 +290,8 @@ int leat__merge_blobs(leat_packer *packer, leat__source *packs, leat_error *err)
 
 /* Finds the longest list of names that a pack has for a field. The lists of the others must be a
  * prefix of it. */
-static int join_classes(leat__source *packs, uint32_t field, const char *const **names, uint64_t *count,
-                        leat_error *err)
+int leat__merge_class_names(leat__source *packs, uint32_t field, const char *const **names, uint64_t *count,
+                            leat_error *err)
 {
     *count = 0;
     for (uint32_t i = 0; leat__source_pack_of(packs, i) != NULL; i++) {
@@ -318,7 +318,7 @@ int leat__merge_classes(leat_packer *packer, leat__source *packs, leat_error *er
         const char *const *names = NULL;
         uint64_t count;
         if (packs->fields[f].type != LEAT_FIELD_INT || (int)f == packs->label_field) continue;
-        LEAT_TRY(join_classes(packs, f, &names, &count, err));
+        LEAT_TRY(leat__merge_class_names(packs, f, &names, &count, err));
         if (count > 0) LEAT_TRY(leat_packer_classes(packer, f, names, count, err));
     }
     return 0;

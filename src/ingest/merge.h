@@ -35,6 +35,10 @@ int leat__merge_rename(leat__buf *key, uint64_t n, leat_error *err) LEAT_MUST_CH
 /* Copies the blobs of the packs; of equal names, the first pack's. The result gets the first pack's
  * tile tables. */
 int leat__merge_blobs(leat_packer *packer, leat__source *packs, leat_error *err) LEAT_MUST_CHECK;
+/* Returns the class names that all packs have for an int field other than the label. Fails with LEAT_EINVAL
+ * when a class has different names. */
+int leat__merge_class_names(leat__source *packs, uint32_t field, const char *const **names, uint64_t *count,
+                            leat_error *err) LEAT_MUST_CHECK;
 /* Merges class names of int fields other than the label, which the source renumbers. */
 int leat__merge_classes(leat_packer *packer, leat__source *packs, leat_error *err) LEAT_MUST_CHECK;
 /* Writes the provenance. If the packs differ only in the names of their sources, it is that of one

@@ -12,19 +12,19 @@
 #define LINE_MAX_BYTES (4u << 20)
 #define HEAD "{\"key\":" /* the start of every line */
 
-/* Finds the end of the first `keep` lines. */
-static int find_end(leat__skipped_list *r, uint64_t keep, leat_error *err)
+/* Counts the lines of a file, at most `most`; *end is the end of the last of them. */
+static int count_lines(const leat__file *file, uint64_t most, uint64_t *lines, uint64_t *end, leat_error *err)
 {
     char chunk[4096];
     uint64_t at = 0;
     size_t got = 1;
-    r->end = 0;
-    while (keep > 0 && got > 0) {
-        LEAT_TRY(leat__file_pread_some(r->to.file, chunk, sizeof chunk, at, &got, err));
-        for (size_t i = 0; i < got && keep > 0; i++) {
+    *lines = *end = 0;
+    while (*lines < most && got > 0) {
+        LEAT_TRY(leat__file_pread_some(file, chunk, sizeof chunk, at, &got, err));
+        for (size_t i = 0; i < got && *lines < most; i++) {
             if (chunk[i] != '\n') continue;
-            r->end = at + i + 1;
-            keep--;
+            *end = at + i + 1;
+            ++*lines;
         }
         at += got;
     }
@@ -38,11 +38,12 @@ int leat__skipped_list_check(const char *path, bool replace, bool resume, leat_e
 
 int leat__skipped_list_open(leat__skipped_list *r, const char *path, uint64_t keep, leat_error *err)
 {
+    uint64_t lines;
     memset(r, 0, sizeof *r);
     leat__buf_init(&r->line, LEAT__MEM_INGEST, LINE_MAX_BYTES);
     if (!path) return 0;
     int rc = leat__result_file_open(&r->to, path, HEAD, err);
-    if (rc == 0) rc = find_end(r, keep, err);
+    if (rc == 0) rc = count_lines(r->to.file, keep, &lines, &r->end, err);
     if (rc == 0) rc = leat__file_truncate(r->to.file, r->end, err);
     if (rc != 0) leat__skipped_list_close(r, false);
     return rc;
@@ -75,6 +76,29 @@ int leat__skipped_list_add(leat__skipped_list *r, const char *key, size_t key_si
 int leat__skipped_list_publish(leat__skipped_list *r, leat_error *err)
 {
     return leat__result_file_publish(&r->to, err);
+}
+
+int leat__skipped_list_recall(const char *path, uint64_t *lines, leat_error *err)
+{
+    leat__skipped_list r;
+    leat__file *file = NULL;
+    bool left = false;
+    uint64_t end;
+    *lines = 0;
+    if (!path) return 0;
+    LEAT_TRY(leat__result_file_check(path, HEAD, true, false, err));
+    LEAT_TRY(leat__result_file_left(path, &left, err));
+    if (left) {
+        LEAT_TRY(leat__skipped_list_open(&r, path, UINT64_MAX, err));
+        int rc = leat__skipped_list_publish(&r, err);
+        leat__skipped_list_close(&r, false);
+        LEAT_TRY(rc);
+    }
+    int rc = leat__file_open(&file, path, LEAT__FILE_READ, err);
+    if (rc == LEAT_ENOENT) return 0;
+    if (rc == 0) rc = count_lines(file, UINT64_MAX, lines, &end, err);
+    leat__file_close(&file);
+    return rc;
 }
 
 void leat__skipped_list_close(leat__skipped_list *r, bool discard)

@@ -73,6 +73,20 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+/* Returns the length of the name that begins here. Two dots are a range. */
+static size_t name_size(const char *t)
+{
+    size_t n = is_letter(t[0]) ? 1 : 0;
+    while (n > 0 && (is_letter(t[n]) || is_digit(t[n]) || (t[n] == '.' && is_letter(t[n + 1])))) n++;
+    return n;
+}
+
+bool leat__where_is_name(const char *text)
+{
+    const size_t n = name_size(text);
+    return n > 0 && text[n] == '\0';
+}
+
 static const char *here(parser *p)
 {
     const char *t = p->w->text;
@@ -94,7 +108,7 @@ static bool take_word(parser *p, const char *word)
 {
     const char *t = here(p);
     size_t n = strlen(word);
-    if (strncmp(t, word, n) != 0 || is_letter(t[n]) || is_digit(t[n])) return false;
+    if (strncmp(t, word, n) != 0 || name_size(t) > n) return false;
     p->at += n;
     return true;
 }
@@ -132,11 +146,24 @@ static int unknown_field(const parser *p, size_t at, const char *name, size_t si
     return fail_at(p, LEAT_ENOFIELD, at, what);
 }
 
+static int find_field(const parser *p, const char *name, size_t size, uint32_t *field)
+{
+    const leat__where_names *names = p->names;
+    if (names->find) return names->find(names->cookie, name, size, field, p->err);
+    for (uint32_t i = 0; i < names->field_count; i++) {
+        if (strlen(names->fields[i].name) != size || memcmp(names->fields[i].name, name, size) != 0) continue;
+        *field = i;
+        return 0;
+    }
+    return LEAT_ENOFIELD;
+}
+
 static int find_name(parser *p, const char *name, size_t size, node *n)
 {
-    for (uint32_t i = 0; i < p->names->field_count; i++) {
+    uint32_t i = 0;
+    int rc = find_field(p, name, size, &i);
+    if (rc == 0) {
         const leat_field *f = &p->names->fields[i];
-        if (strlen(f->name) != size || memcmp(f->name, name, size) != 0) continue;
         if (f->type != LEAT_FIELD_INT && f->type != LEAT_FIELD_FLOAT)
             return fail_at(p, LEAT_ENOFIELD, n->at, "a field that is not a number");
         n->kind = FIELD;
@@ -144,6 +171,7 @@ static int find_name(parser *p, const char *name, size_t size, node *n)
         n->is_float = f->type == LEAT_FIELD_FLOAT;
         return 0;
     }
+    if (rc != LEAT_ENOFIELD) return rc;
     if (size == 3 && memcmp(name, "key", 3) == 0) {
         n->kind = KEY;
         return 0;
@@ -210,8 +238,7 @@ static int parse_operand(parser *p, uint32_t *number)
     } else if (is_digit(*t) || *t == '-' || *t == '+' || *t == '.') {
         rc = parse_number(p, &n);
     } else if (is_letter(*t)) {
-        size_t size = 1;
-        while (is_letter(t[size]) || is_digit(t[size])) size++;
+        const size_t size = name_size(t);
         p->at += size;
         rc = find_name(p, t, size, &n);
     } else {
@@ -233,11 +260,14 @@ static int class_number(parser *p, const node *side, node *text)
 {
     const leat__where_names *names = p->names;
     if (side->kind != FIELD || text->kind != TEXT) return 0;
-    if ((int)side->field != names->label_field || names->class_count == 0)
+    const char *const *classes = NULL;
+    uint64_t count = 0;
+    if (names->classes && !side->is_float)
+        LEAT_TRY(names->classes(names->cookie, side->field, &classes, &count, p->err));
+    if (count == 0)
         return fail_at(p, LEAT_ENOCLASS, text->at, "text compared with a field without class names");
-    for (uint64_t i = 0; i < names->class_count; i++) {
-        if (strlen(names->classes[i]) != text->size || memcmp(names->classes[i], text->text, text->size) != 0)
-            continue;
+    for (uint64_t i = 0; i < count; i++) {
+        if (strlen(classes[i]) != text->size || memcmp(classes[i], text->text, text->size) != 0) continue;
         text->kind = INT;
         text->i = (int64_t)i;
         return 0;

@@ -7,8 +7,9 @@
  *   or, and, not, ( )          from lowest to highest precedence
  *   == != < <= > >=            may be chained: 0 <= label < 10
  *   in, not in                 a list [1, 2, 5] or a range LOW..HIGH, both ends included
- *   names                      int and float fields, key; `a name` in backquotes may have any letters
- *   numbers, 'text', "text"    text is compared with key, or is the class name of an int field
+ *   names                      int and float fields, key, with dots inside: check.blur; `a name` in
+ * backquotes may have any characters numbers, 'text', "text"    text is compared with key, or is the class
+ * name of an int field
  *
  * Whole numbers are compared exactly, also with fractions. Nothing in a condition is executed, and the
  * time of a test is bounded by the length of the text. A compiled condition is constant: any number of
@@ -28,10 +29,17 @@ typedef struct leat__where leat__where;
 typedef struct leat__where_names {
     const leat_field *fields;
     uint32_t field_count;
-    int label_field;            /* the field with class names, -1 for none */
-    const char *const *classes; /* class_count names */
-    uint64_t class_count;
+    /* Returns the class names of an int field; *count is 0 when it has none. NULL: no field has any. */
+    int (*classes)(const void *cookie, uint32_t field, const char *const **names, uint64_t *count,
+                   leat_error *err);
+    /* Finds a field by name. LEAT_ENOFIELD, without a message: there is none. NULL: the name is that of one
+     * of `fields`. */
+    int (*find)(const void *cookie, const char *name, size_t size, uint32_t *field, leat_error *err);
+    const void *cookie;
 } leat__where_names;
+
+/* True for a name that needs no backquotes in a condition. */
+bool leat__where_is_name(const char *text);
 
 /* Compiles a condition. LEAT_EINVAL names the problem and its column. */
 int leat__where_open(leat__where **w, const char *text, const leat__where_names *names,

@@ -316,8 +316,8 @@ int leat__aio_error(const leat__aio_req *r, leat_error *err)
     if (r->rc == 0) return 0;
     if (r->note[0] != '\0') leat__fail(err, r->rc, "%s", r->note);
     else if (r->rc == LEAT_EDATA)
-        leat__fail(err, LEAT_EDATA, "%s: ends at byte %llu, %zu more were expected", path, at,
-                   r->len - r->got);
+        leat__fail(err, LEAT_EDATA, "%s: too short: there is no byte %llu, %zu are expected from there", path,
+                   at, r->len - r->got);
     else if (r->sys_errno != 0) leat__fail_errno(err, r->sys_errno, "%s: cannot read at byte %llu", path, at);
     else leat__fail(err, r->rc, "%s: read at byte %llu was canceled", path, at);
     leat__error_at(err, NULL, -1, (int64_t)at);

@@ -103,16 +103,34 @@ char *leat__ini_value(const char *text, const char *section, const char *key)
     return NULL;
 }
 
-/* Loads ~/.aws/NAME, or the file that `variable` names. NULL when it cannot be read. */
+/* True when the file has the line "[section]". */
+static bool has_section(const char *text, const char *section)
+{
+    for (const char *line = text; *line != '\0';) {
+        const char *end = line + strcspn(line, "\n");
+        const char *close = memchr(line, ']', (size_t)(end - line));
+        if (*line == '[' && close != NULL && same(line + 1, close, section)) return true;
+        line = *end != '\0' ? end + 1 : end;
+    }
+    return false;
+}
+
+/* Sets `path` to ~/.aws/NAME, or to the file that `variable` names. */
+static void aws_path(const char *variable, const char *name, char path[4096])
+{
+    const char *given = env(variable), *home = env("HOME");
+    if (given != NULL) snprintf(path, 4096, "%s", given);
+    else snprintf(path, 4096, "%s/.aws/%s", home != NULL ? home : "~", name);
+}
+
+/* Loads that file. NULL when it cannot be read. */
 static char *aws_file(const char *variable, const char *name)
 {
     char path[4096];
-    const char *given = env(variable), *home = env("HOME");
     char *text = NULL;
     size_t len;
-    if (given != NULL) snprintf(path, sizeof path, "%s", given);
-    else if (home != NULL) snprintf(path, sizeof path, "%s/.aws/%s", home, name);
-    else return NULL;
+    if (env(variable) == NULL && env("HOME") == NULL) return NULL;
+    aws_path(variable, name, path);
     return leat__file_load(path, FILE_MAX_BYTES, 1, &text, &len, NULL) == 0 ? text : NULL;
 }
 
@@ -142,9 +160,42 @@ char *leat__profile_value(const char *key)
     return value != NULL ? value : config_value("profile", profile_name(), key);
 }
 
+static bool profile_named(void)
+{
+    return env("AWS_PROFILE") != NULL || env("AWS_DEFAULT_PROFILE") != NULL;
+}
+
+/* True when a profile was named that neither file has. */
+static bool profile_missing(void)
+{
+    char section[300];
+    if (!profile_named()) return false;
+    char *own = aws_file("AWS_SHARED_CREDENTIALS_FILE", "credentials");
+    char *config = aws_file("AWS_CONFIG_FILE", "config");
+    const char *name = profile_name();
+    snprintf(section, sizeof section, "%s%s", strcmp(name, "default") == 0 ? "" : "profile ", name);
+    bool there = (own != NULL && has_section(own, name)) || (config != NULL && has_section(config, section));
+    drop_secret(own);
+    drop_secret(config);
+    return !there;
+}
+
+static int refuse_profile(leat_error *err)
+{
+    char own[4096], config[4096];
+    aws_path("AWS_SHARED_CREDENTIALS_FILE", "credentials", own);
+    aws_path("AWS_CONFIG_FILE", "config", config);
+    return leat__fail(
+        err, LEAT_EPERM,
+        "no credentials for s3://: the profile '%.100s' (AWS_PROFILE) does not exist in %.200s or "
+        "%.200s",
+        profile_name(), own, config);
+}
+
 static int from_profile(leat__creds *s, leat__cred *c, leat_error *err)
 {
-    (void)s, (void)err;
+    (void)s;
+    if (profile_missing()) return refuse_profile(err); /* never another account than the one that was named */
     char *id = leat__profile_value("aws_access_key_id");
     char *secret = leat__profile_value("aws_secret_access_key");
     char *token = leat__profile_value("aws_session_token");
@@ -157,11 +208,41 @@ static int from_profile(leat__creds *s, leat__cred *c, leat_error *err)
     return rc;
 }
 
+static bool profile_has(const char *key)
+{
+    char *value = leat__profile_value(key);
+    bool has = value != NULL;
+    drop_secret(value);
+    return has;
+}
+
+/* Ends the search when a profile was named that gives no credentials: those of the machine may belong to
+ * another account. */
+static int from_incomplete_profile(leat__creds *s, leat__cred *c, leat_error *err)
+{
+    (void)s, (void)c;
+    if (!profile_named()) return LEAT_ENOENT;
+    const char *lack = "has no aws_access_key_id and no complete sign-on (sso_…)";
+    if (profile_has("aws_access_key_id")) lack = "has no aws_secret_access_key";
+    else if (profile_has("role_arn"))
+        lack = "has a role_arn: roles of profiles are not supported: use the output of aws configure "
+               "export-credentials --format env";
+    else if (profile_has("credential_process"))
+        lack = "has a credential_process, which is not supported: use the output of aws configure "
+               "export-credentials --format env";
+    return leat__fail(err, LEAT_EPERM, "no credentials for s3://: the profile '%.100s' (AWS_PROFILE) %s",
+                      profile_name(), lack);
+}
+
 static int from_environment(leat__creds *s, leat__cred *c, leat_error *err)
 {
-    (void)s, (void)err;
+    (void)s;
     const char *id = env("AWS_ACCESS_KEY_ID"), *secret = env("AWS_SECRET_ACCESS_KEY");
-    if (id == NULL || secret == NULL) return LEAT_ENOENT;
+    if (id != NULL && secret == NULL)
+        return leat__fail(err, LEAT_EPERM,
+                          "no credentials for s3://: AWS_ACCESS_KEY_ID is set, but AWS_SECRET_ACCESS_KEY is "
+                          "not");
+    if (id == NULL) return LEAT_ENOENT;
     return set_cred(c, id, secret, env("AWS_SESSION_TOKEN"));
 }
 
@@ -238,6 +319,15 @@ static int read_json(const leat__buf *answer, leat__cred *c, leat_error *err)
     return rc;
 }
 
+/* Loads the file that `variable` names. One that does not exist is LEAT_EPERM: the search ends here. */
+static int load_token(const char *variable, char **token, size_t *len, leat_error *err)
+{
+    leat_error why;
+    leat__error_reset(&why);
+    if (leat__file_load(env(variable), FILE_MAX_BYTES, 1, token, len, &why) == 0) return 0;
+    return leat__fail(err, LEAT_EPERM, "%s: %s", variable, why.message);
+}
+
 static int from_web_identity(leat__creds *s, leat__cred *c, leat_error *err)
 {
     const char *file = env("AWS_WEB_IDENTITY_TOKEN_FILE"), *role = env("AWS_ROLE_ARN");
@@ -247,7 +337,7 @@ static int from_web_identity(leat__creds *s, leat__cred *c, leat_error *err)
     size_t len;
     leat__buf url, answer, id, secret, word;
     if (file == NULL || role == NULL) return LEAT_ENOENT;
-    LEAT_TRY(leat__file_load(file, FILE_MAX_BYTES, 1, &token, &len, err));
+    LEAT_TRY(load_token("AWS_WEB_IDENTITY_TOKEN_FILE", &token, &len, err));
     while (len > 0 && (token[len - 1] == '\n' || token[len - 1] == ' ')) len--;
     leat__buf_init(&url, LEAT__MEM_IO, FILE_MAX_BYTES);
     if (endpoint != NULL) (void)leat__buf_printf(&url, "%s/?", endpoint);
@@ -371,7 +461,7 @@ static int from_container(leat__creds *s, leat__cred *c, leat_error *err)
     if (relative != NULL) snprintf(url, sizeof url, "http://169.254.170.2%s", relative);
     else snprintf(url, sizeof url, "%s", full);
     if (file != NULL) {
-        LEAT_TRY(leat__file_load(file, FILE_MAX_BYTES, 1, &token, &len, err));
+        LEAT_TRY(load_token("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", &token, &len, err));
         while (len > 0 && (token[len - 1] == '\n' || token[len - 1] == '\r')) token[--len] = '\0';
     }
     const char *value = token != NULL ? token : given;
@@ -468,15 +558,53 @@ static int from_gs_instance(leat__creds *s, leat__cred *c, leat_error *err)
 
 /* ---- the chain --------------------------------------------------------------------------- */
 
-typedef int (*source)(leat__creds *s, leat__cred *c, leat_error *err);
+typedef struct source {
+    int (*fetch)(leat__creds *s, leat__cred *c, leat_error *err);
+    const char *name; /* for messages */
+    bool fixed;       /* cannot give newer credentials */
+} source;
+
+/* Fetches credentials, once more when they have expired on arrival. Twice is an error: a wait would not
+ * end. */
+static int fetch(leat__creds *s, const source *from, leat__cred *c, leat_error *err)
+{
+    char until[32];
+    struct tm tm;
+    time_t end = 0;
+    for (int i = 0; i < 2; i++) {
+        LEAT_TRY(from->fetch(s, c, err));
+        c->fixed = from->fixed;
+        if (c->expires_ns == 0 || c->expires_ns > leat__clock_wall_ns()) return 0;
+        end = (time_t)(c->expires_ns / LEAT_NS_PER_S);
+        leat__cred_reset(c);
+    }
+    gmtime_r(&end, &tm);
+    strftime(until, sizeof until, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    return leat__fail(err, LEAT_EPERM,
+                      "%s gives credentials that have expired (%s; is this machine's clock right?)",
+                      from->name, until);
+}
 
 static int find(leat__creds *s, leat__cred *c, leat_error *err)
 {
-    static const source aws[] = {from_environment, from_web_identity, from_profile, from_sso,
-                                 from_container,   from_instance,     NULL};
-    static const source google[] = {from_gs_keys, from_gs_token, from_gs_instance, NULL};
-    for (const source *f = s->scheme == LEAT__SCHEME_GS ? google : aws; *f != NULL; f++) {
-        int rc = (*f)(s, c, err);
+    static const source aws[] = {
+        {from_environment, "the environment", true},
+        {from_web_identity, "the token service", false},
+        {from_profile, "the profile", false},
+        {from_sso, "the sign-on portal", false},
+        {from_incomplete_profile, "the profile", false},
+        {from_container, "the container's credentials service", false},
+        {from_instance, "the instance's metadata service", false},
+        {NULL, NULL, false},
+    };
+    static const source google[] = {
+        {from_gs_keys, "the environment", true},
+        {from_gs_token, "the environment", true},
+        {from_gs_instance, "the instance's metadata service", false},
+        {NULL, NULL, false},
+    };
+    for (const source *f = s->scheme == LEAT__SCHEME_GS ? google : aws; f->fetch != NULL; f++) {
+        int rc = fetch(s, f, c, err);
         if (rc != LEAT_ENOENT) return rc;
         leat__cred_reset(c);
     }
@@ -576,12 +704,14 @@ int leat__creds_get(leat__creds *s, leat__cred *copy, leat_error *err)
     return rc;
 }
 
-void leat__creds_expire(leat__creds *s)
+bool leat__creds_expire(leat__creds *s)
 {
     leat__mutex_lock(&s->lock);
-    if (!s->now.anonymous && !s->refreshing) {
+    const bool renewable = !s->now.anonymous && !s->now.fixed;
+    if (renewable && !s->refreshing) {
         s->now.expires_ns = 1;
         start_refresh_locked(s);
     }
     leat__mutex_unlock(&s->lock);
+    return renewable;
 }

@@ -20,6 +20,7 @@ typedef struct leat__cred {
     char *token;         /* session token, or the bearer token; NULL for none */
     bool anonymous;      /* send no signature */
     bool bearer;         /* token goes into "Authorization: Bearer" */
+    bool fixed;          /* the source cannot give newer ones */
     uint64_t expires_ns; /* wall clock, 0 = never */
 } leat__cred;
 
@@ -37,8 +38,9 @@ const char *leat__creds_region(const leat__creds *c);
 /* Copies the current credentials (free with leat__cred_reset). Does not block: a thread fetches new ones
  * shortly before they expire. LEAT_EAGAIN: they have expired, and new ones have not arrived yet. */
 int leat__creds_get(leat__creds *c, leat__cred *copy, leat_error *err) LEAT_MUST_CHECK;
-/* Marks the credentials as expired, because the server said so; they are fetched again. */
-void leat__creds_expire(leat__creds *c);
+/* Marks the credentials as expired, because the server said so; they are fetched again. Returns false when
+ * their source cannot give newer ones. */
+bool leat__creds_expire(leat__creds *c);
 void leat__cred_reset(leat__cred *cred);
 
 /* Looks up a value of the profile in the credentials file, then in the config file. Returns a new block, NULL

@@ -300,7 +300,7 @@ int leat__file_pread(const leat__file *f, void *buf, size_t len, uint64_t offset
     size_t got;
     LEAT_TRY(leat__file_pread_some(f, buf, len, offset, &got, err));
     if (got == len) return 0;
-    leat__fail(err, LEAT_EDATA, "%s: ends at byte %llu, %llu more were expected", f->path,
+    leat__fail(err, LEAT_EDATA, "%s: too short: there is no byte %llu, %llu are expected from there", f->path,
                (unsigned long long)(offset + got), (unsigned long long)(len - got));
     leat__error_at(err, NULL, -1, (int64_t)(offset + got));
     return LEAT_EDATA;

@@ -40,6 +40,7 @@
 #define BACKOFF_MAX_NS (10 * LEAT_NS_PER_S)
 #define INTERRUPT_NS (100 * LEAT_NS_PER_MS) /* between two questions whether to stop */
 #define ATTEMPTS_MAX 1000u                  /* attempts that made progress */
+#define PROGRESS_BYTES 1024u                /* of a body; an attempt that receives fewer made none */
 #define ACTIVE_MIN 4.0
 #define ACTIVE_FIRST 8.0
 #define IDLE_MAX 64               /* easy handles kept for reuse */
@@ -64,7 +65,7 @@ static bool reads(const leat__http_req *r)
 
 bool leat__http_transient(const leat__http_req *r)
 {
-    return r->status == 0 || r->status == 408 || r->status == 429 || r->status >= 500;
+    return r->status == 0 || r->status == 408 || r->status == 429 || (r->status >= 500 && r->status != 501);
 }
 
 static int code_of_status(long status)
@@ -76,6 +77,7 @@ static int code_of_status(long status)
     case 410: return LEAT_ENOENT;
     case 409:
     case 412: return LEAT_EEXIST;
+    case 501: return LEAT_ENOTSUP;
     default: return LEAT_EIO;
     }
 }
@@ -234,7 +236,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *cookie)
     hear(r);
     atomic_fetch_add_explicit(&total_in, len, memory_order_relaxed);
     if (r->status / 100 == 2 && r->ops->take != NULL) {
-        r->progressed = true;
+        r->taken += len;
         r->ops->take(r, data, len);
         return len;
     }
@@ -310,8 +312,10 @@ static void set_up(leat__http *h, CURL *easy, leat__http_req *r)
     curl->easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
     curl->easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, r->quick ? 1L : (long)l->connect_s);
-    curl->easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl->easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, r->quick ? 3L : (long)l->stall_s);
+    const long stall_s = r->quick ? 3L : (long)l->stall_s;
+    /* Writes have no least rate: servers send a blank now and then while they join the parts of an upload. */
+    curl->easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, reads(r) ? LEAT_MAX(PROGRESS_BYTES / stall_s, 1L) : 1L);
+    curl->easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, stall_s);
     curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     curl->easy_setopt(easy, CURLOPT_HEADERDATA, r);
     curl->easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
@@ -383,7 +387,7 @@ static uint64_t backoff(leat__http *h, const leat__http_req *r)
 
 static void try_again(leat__http *h, leat__http_req *r)
 {
-    r->barren = r->progressed ? 0 : r->barren + 1;
+    r->barren = r->taken >= PROGRESS_BYTES ? 0 : r->barren + 1;
     if (r->once || r->barren >= get_limits()->tries || r->attempts >= ATTEMPTS_MAX) {
         if (r->attempts > 1) leat__error_context(&r->err, "gave up after %u attempts", r->attempts);
         finish(r, r->rc != 0 ? r->rc : LEAT_EIO);
@@ -399,8 +403,9 @@ static void begin(leat__http *h, leat__http_req *r)
     leat__http_answer_clear(r);
     drop_headers(r);
     leat__buf_clear(&r->url);
-    r->progressed = r->told_late = false;
+    r->told_late = false;
     r->sent = 0;
+    r->taken = 0;
     r->expect = r->heard_ns = 0;
     int rc = r->ops->prepare(r, &r->err);
     /* servers that do not know "Expect: 100-continue" would cost a second per request */

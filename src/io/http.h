@@ -67,15 +67,15 @@ struct leat__http_req {
     bool has_range, odd_range; /* odd: the Content-Range is invalid */
     uint64_t range_first, range_last, range_total;
     uint32_t retry_after_s;
-    leat__buf body;  /* collected, or the text of an error */
-    bool progressed; /* body bytes were taken in this attempt */
-    bool refused;    /* `accept` refused the body */
+    leat__buf body; /* collected, or the text of an error */
+    uint64_t taken; /* body bytes of this attempt that `take` received */
+    bool refused;   /* `accept` refused the body */
     /* result */
     int rc;
     leat_error err;
     uint32_t attempts; /* includes those that libcurl made by itself */
     /* private */
-    uint32_t barren; /* consecutive attempts without progress */
+    uint32_t barren; /* consecutive attempts with a body of less than 1 KiB */
     uint64_t due_ns;
     void *easy;
     size_t sent;

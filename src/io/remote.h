@@ -34,6 +34,12 @@ int leat__remote_pread(leat__remote *f, void *buf, size_t len, uint64_t offset, 
 /* Frees the end of the file that open fetched, and the prefetched blocks. */
 void leat__remote_settle(leat__remote *f);
 
+/* True when storage failed after all retries, or refuses all access: not the fault of one sample. */
+static inline bool leat__remote_failed(int rc)
+{
+    return rc == LEAT_EIO || rc == LEAT_EPERM || rc == LEAT_ETIMEDOUT;
+}
+
 /* One range, read asynchronously; it must be inside the file and stay in place until `done`. `done` runs on
  * the HTTP loop's thread and must not block. */
 typedef struct leat__range leat__range;

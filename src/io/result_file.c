@@ -46,6 +46,16 @@ int leat__result_file_check(const char *path, const char *head, bool replace, bo
     return leat__file_only_kind(path, head, replace, err);
 }
 
+int leat__result_file_left(const char *path, bool *left, leat_error *err)
+{
+    char *target = NULL, *partial = NULL;
+    LEAT_TRY(name_partial(path, &target, &partial, err));
+    int rc = leat__path_exists(partial, left, err);
+    leat__free(target);
+    leat__free(partial);
+    return rc;
+}
+
 int leat__result_file_open(leat__result_file *r, const char *path, const char *head, leat_error *err)
 {
     bool left = false;

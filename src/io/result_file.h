@@ -20,6 +20,8 @@ typedef struct leat__result_file {
  * `replace`, so it may replace the list. */
 int leat__result_file_check(const char *path, const char *head, bool replace, bool resume,
                             leat_error *err) LEAT_MUST_CHECK;
+/* Sets *left when an interrupted run has left PATH.partial. */
+int leat__result_file_left(const char *path, bool *left, leat_error *err) LEAT_MUST_CHECK;
 /* Opens PATH.partial and keeps what an earlier run has written to it. LEAT_ESTATE when another process writes
  * it, LEAT_EINVAL when it is not a list of this kind. */
 int leat__result_file_open(leat__result_file *r, const char *path, const char *head,

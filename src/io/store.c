@@ -510,9 +510,8 @@ static bool expired(leat__call *c)
     is = is && (strcmp(leat__buf_str(&code), "ExpiredToken") == 0 ||
                 strcmp(leat__buf_str(&code), "TokenRefreshRequired") == 0);
     leat__buf_reset(&code);
-    if (!is) return false;
+    if (!is || !leat__creds_expire(c->store->creds)) return false;
     c->renewed++;
-    leat__creds_expire(c->store->creds);
     return true;
 }
 
@@ -531,7 +530,8 @@ static void compare_regions(leat__store *s)
 /* True when another write to the same object came between: the server asks for the request again. */
 static bool conflicts(const leat__http_req *r)
 {
-    return r->status == 409 && strstr(r->err.message, "ConditionalRequestConflict") != NULL;
+    return r->status == 409 && (strstr(r->err.message, "ConditionalRequestConflict") != NULL ||
+                                strstr(r->err.message, "OperationAborted") != NULL);
 }
 
 leat__http_verdict leat__call_judge(leat__http_req *r)

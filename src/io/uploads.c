@@ -63,10 +63,20 @@ static int refuse(const leat__store *s, leat_error *err)
 
 /* ---- uploads of a bucket ----------------------------------------------------------------- */
 
+/* True for the object `path` itself and for keys below the folder `path`; "packs" is not a part of "packs2".
+ */
+static bool is_below(const char *key, const char *path)
+{
+    const size_t len = strlen(path);
+    return len == 0 || path[len - 1] == '/' || key[len] == '/' || key[len] == '\0';
+}
+
 static int hand_out(pager *p, leat__xml page, const char *prefix, leat__uploads_fn each, void *cookie,
                     leat_error *err)
 {
-    leat__xml one, rest = page;
+    leat__xml one, rest;
+    if (!leat__xml_next(page, "ListMultipartUploadsResult", &rest, NULL))
+        return leat__fail(err, LEAT_EDATA, "the server's answer is not a whole list of uploads");
     while (leat__xml_next(rest, "Upload", &one, &rest)) {
         if (!leat__xml_text(one, "Key", &p->key) || !leat__xml_text(one, "UploadId", &p->id))
             return leat__fail(err, LEAT_EDATA, "the list of uploads is malformed");
@@ -75,6 +85,7 @@ static int hand_out(pager *p, leat__xml page, const char *prefix, leat__uploads_
                 err, LEAT_EDATA,
                 "the server listed an upload of \"%.200s\", which does not begin with \"%.200s\"",
                 leat__buf_str(&p->key), prefix);
+        if (prefix != NULL && !is_below(leat__buf_str(&p->key), prefix)) continue;
         if (!leat__xml_text(one, "Initiated", &p->text)) leat__buf_clear(&p->text);
         leat__upload_info u = {leat__buf_str(&p->key), leat__buf_str(&p->id), leat__buf_str(&p->text)};
         LEAT_TRY(each(cookie, &u, err));
@@ -122,7 +133,9 @@ int leat__uploads_abort(leat__store *s, const char *path, const char *id, leat_e
 
 static int hand_parts(pager *p, leat__xml page, leat__upload_part_fn each, void *cookie, leat_error *err)
 {
-    leat__xml one, rest = page;
+    leat__xml one, rest;
+    if (!leat__xml_next(page, "ListPartsResult", &rest, NULL))
+        return leat__fail(err, LEAT_EDATA, "the server's answer is not a whole list of parts");
     while (leat__xml_next(rest, "Part", &one, &rest)) {
         uint64_t number, size;
         if (!leat__xml_text(one, "PartNumber", &p->text) ||

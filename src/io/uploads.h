@@ -15,7 +15,8 @@ typedef struct leat__upload_info {
     const char *begun; /* date and time as sent by the server, "" when missing */
 } leat__upload_info;
 
-/* Calls `each` for the uploads whose path begins with `path`; stops when it returns non-zero. */
+/* Calls `each` for the uploads of the object `path` and of those below the folder `path`; stops when it
+ * returns non-zero. */
 typedef int (*leat__uploads_fn)(void *cookie, const leat__upload_info *u, leat_error *err);
 int leat__uploads_list(leat__store *s, const char *path, leat__uploads_fn each, void *cookie,
                        leat_error *err) LEAT_MUST_CHECK;

@@ -51,6 +51,19 @@ static bool bucket_valid(const char *name, size_t len)
     return true;
 }
 
+/* A URL may have secrets in any part, a key has none. */
+static int refuse_character(const char *path, bool web, leat_error *err)
+{
+    char shown[512];
+    if (web)
+        return leat__fail(err, LEAT_EINVAL,
+                          "%.*s…: has control characters or blanks: write them as %%20 and the like",
+                          (int)(strstr(path, "://") + 3 - path), path);
+    return leat__fail(err, LEAT_EINVAL,
+                      "%s: has a control character, such as a tab or a line break, in its key",
+                      leat__str_shown(path, shown, sizeof shown));
+}
+
 int leat__url_parse(leat__url *u, const char *path, leat_error *err)
 {
     u->scheme = leat__path_scheme(path);
@@ -63,15 +76,23 @@ int leat__url_parse(leat__url *u, const char *path, leat_error *err)
     u->key = rest + len + (rest[len] == '/' && !web ? 1 : 0);
     for (const char *p = path; *p != '\0'; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f || (web && *p == ' '))
-            return leat__fail(err, LEAT_EINVAL, "%.*s…: has %s", (int)(rest - path), path,
-                              web ? "control characters or blanks: write them as %20 and the like"
-                                  : "a control character, such as a tab or a line break, in its key");
+            return refuse_character(path, web, err);
     const char *user = rest + len; /* the end of user and password, which no bucket has */
     while (user > rest && user[-1] != '@') user--;
     if (web ? len == 0 : !bucket_valid(rest, len))
         return leat__fail(err, LEAT_EINVAL, "%.*s%s%.60s: not a valid %s name", (int)(rest - path), path,
                           user > rest ? "…@" : "", user, web ? "host" : "bucket");
     return 0;
+}
+
+int leat__url_named(const char *path, leat_error *err)
+{
+    leat__url u;
+    LEAT_TRY(leat__url_parse(&u, path, err));
+    if (u.scheme >= LEAT__SCHEME_HTTP || u.key[0] != '\0') return 0;
+    return leat__fail(err, LEAT_EINVAL,
+                      "%s: the name of the pack is missing after the bucket: %.*s/NAME.leat", path,
+                      (int)(u.bucket + u.bucket_len - path), path);
 }
 
 static bool plain(char c)
@@ -197,6 +218,13 @@ const char *leat__path_name(const char *path, size_t *len)
     while (at > 0 && path[at - 1] != '/') at--;
     *len = end - at;
     return path + at;
+}
+
+const char *leat__path_stem(const char *path, size_t *len)
+{
+    const char *name = leat__path_name(path, len);
+    if (*len > 5 && strncmp(name + *len - 5, ".leat", 5) == 0) *len -= 5;
+    return name;
 }
 
 void leat__url_resolve(char *path)

@@ -40,6 +40,8 @@ typedef struct leat__url {
     const char *key;
 } leat__url;
 int leat__url_parse(leat__url *u, const char *path, leat_error *err) LEAT_MUST_CHECK;
+/* Fails with LEAT_EINVAL when the path of a pack in a bucket has no name after the bucket. */
+int leat__url_named(const char *path, leat_error *err) LEAT_MUST_CHECK;
 
 /* Percent-encodes everything except A-Z a-z 0-9 - . _ ~ (and '/' when asked), as signatures
  * require. */
@@ -70,6 +72,8 @@ uint64_t leat__path_hash(const char *path, uint64_t seed);
 
 /* Returns the last part of the path, not NUL-terminated, without the secret query of a signed URL. */
 const char *leat__path_name(const char *path, size_t *len);
+/* Does the same, without ".leat" at the end: "photos.check" of "a/photos.check.leat". */
+const char *leat__path_stem(const char *path, size_t *len);
 
 /* Resolves "." and ".." after the bucket or host, in place, as a file system would; never above the bucket.
  * Local paths stay unchanged. */

@@ -41,6 +41,21 @@ static int take_blobs(leat_packer *p, leat_error *err)
     return 0;
 }
 
+/* Appends the fields for a message: "image: image, label: int, mask: array u8 32x32". */
+static void list_fields(leat__buf *out, const leat__schema *s)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        const leat_field *f = &s->fields[i];
+        leat__buf_printf(out, "%s%s: %s", i > 0 ? ", " : "", f->name, leat_field_type_name(f->type));
+        if (f->type != LEAT_FIELD_ARRAY && f->type != LEAT_FIELD_RAGGED) continue;
+        leat__buf_printf(out, " %s", leat_dtype_name(f->dtype));
+        if (f->type == LEAT_FIELD_RAGGED)
+            leat__buf_printf(out, " %u dimension%s", f->ndim, f->ndim == 1 ? "" : "s");
+        for (uint32_t k = 0; k < f->ndim && f->type == LEAT_FIELD_ARRAY; k++)
+            leat__buf_printf(out, "%s%llu", k > 0 ? "x" : " ", (unsigned long long)f->shape[k]);
+    }
+}
+
 /* New samples must have the fields of the pack. */
 static int check_schema(const leat_packer *p, leat_error *err)
 {
@@ -49,9 +64,14 @@ static int check_schema(const leat_packer *p, leat_error *err)
     int rc = leat__schema_json(p->schema, &text);
     bool same = rc == 0 && strcmp(leat__buf_str(&text), leat_pack_schema(p->base)) == 0;
     if (rc != 0) rc = leat__fail_nomem(err, text.len, "the schema");
-    else if (!same)
-        rc = leat__fail(err, LEAT_EINVAL, "%s: has other fields (%s) than the samples to append (%s)",
-                        p->path, leat_pack_schema(p->base), leat__buf_str(&text));
+    else if (!same) {
+        leat__buf_clear(&text);
+        list_fields(&text, p->schema);
+        leat__buf_puts(&text, ") than the pack (");
+        list_fields(&text, p->base->schema);
+        rc = leat__fail(err, LEAT_EINVAL, "%s: the samples to append have other fields (%s)", p->path,
+                        leat__buf_str(&text));
+    }
     leat__buf_reset(&text);
     return rc;
 }

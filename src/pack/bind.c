@@ -17,6 +17,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "io/url.h"
+#include "pack/reader.h"
 #include "pack/selection.h"
 
 static uint64_t fingerprint_of(const leat_pack *pack)
@@ -297,9 +298,27 @@ static bool same_file(const char *x, const char *y)
     return a.st_dev == b.st_dev && a.st_ino == b.st_ino && strcmp(of_x, of_y) == 0;
 }
 
+/* True when `file` is a shard of the set `set`, which is in the same folder. */
+static bool is_shard(const char *file, const char *set)
+{
+    struct stat a, b;
+    const char *name, *of_set;
+    if (leat__path_remote(file) || leat__path_remote(set) || stat(file, &a) != 0) return false;
+    return split_path(file, &a, &name) && split_path(set, &b, &of_set) && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino && leat__set_has(set, name);
+}
+
+int leat__pack_spare_shards(const char *output, const char *set, leat_error *err)
+{
+    if (!output || !set || !is_shard(output, set)) return 0;
+    return leat__fail(err, LEAT_EINVAL, "%s: is a part of the input %s: give the result another name", output,
+                      set);
+}
+
 int leat__pack_spare_input(const char *output, const char *input, leat_error *err)
 {
-    if (!output || !input || !same_file(output, input)) return 0;
+    if (!output || !input) return 0;
+    if (!same_file(output, input)) return leat__pack_spare_shards(output, input, err);
     return leat__fail(err, LEAT_EINVAL, "%s: is also an input: give the result another name", output);
 }
 

@@ -11,6 +11,7 @@
 #include "pack/append.h"
 #include "pack/compact.h"
 #include "pack/reader_impl.h"
+#include "pack/selection.h"
 
 typedef struct compacting {
     leat_pack *pack;
@@ -155,6 +156,7 @@ int leat_pack_compact(const char *path, const leat_pack_compact_opts *opts, leat
     compacting c = {0};
     leat_packer_stats own = {0};
     if (opts != NULL) memcpy(&c.opts, opts, LEAT_MIN((size_t)opts->struct_size, sizeof c.opts));
+    LEAT_TRY(leat__pack_spare_shards(c.opts.output, path, err));
     int rc = leat_pack_open(&c.pack, path, NULL, err);
     if (rc == 0) rc = open_values(&c, err);
     if (rc == 0 && compact_already(&c)) {

@@ -289,6 +289,8 @@ int leat_pack_split(const char *path, const leat_pack_split_opts *opts, leat_err
     division d = {0};
     memcpy(&d.opts, opts, LEAT_MIN((size_t)opts->struct_size, sizeof d.opts));
     LEAT_TRY(check(&d.opts, err));
+    for (uint32_t i = 0; i < d.opts.part_count; i++)
+        LEAT_TRY(leat__pack_spare_input(d.opts.parts[i].output, path, err));
     int rc = leat_pack_open(&d.pack, path, NULL, err);
     if (rc == 0) rc = check_outputs(&d, err);
     if (rc == 0) rc = choose_seed(&d, err);

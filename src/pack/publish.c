@@ -220,25 +220,44 @@ static json_t *names_of(const char *shards)
     return names;
 }
 
-/* Calls `each` for the files of the list `old` that are not in `kept`. */
-static void each_replaced(const char *old, const json_t *kept, void (*each)(void *cookie, const char *file),
-                          void *cookie)
+/* True for NAME-… of a set NAME.leat. Shards of another name belong to the set that this one was copied from.
+ */
+static bool is_shard_of(const char *path, const char *file)
+{
+    const char *base = leat__path_base(path);
+    const size_t stem = strlen(base) - (leat__str_ends(base, ".leat") ? strlen(".leat") : 0);
+    return leat__path_relative_safe(file, strlen(file)) && strchr(file, '/') == NULL &&
+           strncmp(file, base, stem) == 0 && file[stem] == '-';
+}
+
+bool leat__set_has(const char *path, const char *file)
+{
+    char *text = NULL;
+    json_t *names = leat__set_list(path, &text, NULL) == 0 ? names_of(text) : NULL;
+    const bool has = json_object_get(names, file) != NULL;
+    json_decref(names);
+    leat__free(text);
+    return has;
+}
+
+/* Calls `each` for the shards of the set at `path` that are in the list `old` and not in `kept`. */
+static void each_replaced(const char *path, const char *old, const json_t *kept,
+                          void (*each)(void *cookie, const char *file), void *cookie)
 {
     json_t *names = names_of(old), *value;
     const char *file;
     json_object_foreach(names, file, value)
     {
-        bool beside = leat__path_relative_safe(file, strlen(file)) && strchr(file, '/') == NULL;
-        if (beside && json_object_get(kept, file) == NULL) each(cookie, file);
+        if (is_shard_of(path, file) && json_object_get(kept, file) == NULL) each(cookie, file);
     }
     json_decref(names);
 }
 
-void leat__set_replaced(const char *old, const char *kept, void (*each)(void *cookie, const char *file),
-                        void *cookie)
+void leat__set_replaced(const char *path, const char *old, const char *kept,
+                        void (*each)(void *cookie, const char *file), void *cookie)
 {
     json_t *names = names_of(kept);
-    if (names != NULL) each_replaced(old, names, each, cookie);
+    if (names != NULL) each_replaced(path, old, names, each, cookie);
     json_decref(names);
 }
 
@@ -256,7 +275,7 @@ static void remove_beside(void *cookie, const char *file)
  * harm to the finished pack. */
 static void remove_listed(const char *path, const char *old, const json_t *kept)
 {
-    each_replaced(old, kept, remove_beside, (char *)path);
+    each_replaced(path, old, kept, remove_beside, (char *)path);
 }
 
 /* Returns the shards of the set at `path`, empty when there is no set; NULL when unknown. */

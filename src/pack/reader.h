@@ -49,9 +49,12 @@ void leat__pack_fill(leat_pack *pack, uint32_t field, int64_t i, double f);
 /* Returns the list of a set's shards as JSON text (leat__free); "" for a pack in one file. LEAT_ENOENT: no
  * pack. */
 int leat__set_list(const char *path, char **list, leat_error *err) LEAT_MUST_CHECK;
-/* Calls `each` for the files of the list `old` that the list `kept` does not have. */
-void leat__set_replaced(const char *old, const char *kept, void (*each)(void *cookie, const char *file),
-                        void *cookie);
+/* True when the set at `path` lists a shard of this name; false also when there is no set. */
+bool leat__set_has(const char *path, const char *file);
+/* Calls `each` for the shards of the list `old` that the list `kept` does not have. Shards that are not named
+ * after the set at `path` are left out: it was copied, and the original needs them. */
+void leat__set_replaced(const char *path, const char *old, const char *kept,
+                        void (*each)(void *cookie, const char *file), void *cookie);
 
 /* index_bytes returns the bytes of the index; index_keep sets how many of them may be cached in memory (never
  * fewer than before). Call before other threads use the pack. */

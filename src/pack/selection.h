@@ -32,6 +32,8 @@ void leat__pack_pass_on(const leat_pack *columns, leat__json *j);
 /* LEAT_EINVAL when `output` is the file of `input`: a result must not replace its input. Either may be
  * NULL. */
 int leat__pack_spare_input(const char *output, const char *input, leat_error *err) LEAT_MUST_CHECK;
+/* The same for the shards of a set, while the set itself may be replaced. */
+int leat__pack_spare_shards(const char *output, const char *set, leat_error *err) LEAT_MUST_CHECK;
 /* LEAT_EINVAL when two results have the same name. Either may be NULL. */
 int leat__pack_spare_result(const char *output, const char *other, leat_error *err) LEAT_MUST_CHECK;
 

@@ -11,14 +11,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { TEXT_MAX = 4000 };
 
+static int class_names(const void *cookie, uint32_t field, const char *const **names, uint64_t *count,
+                       leat_error *err)
+{
+    static const char *const classes[] = {"cat", "dog"};
+    *names = classes;
+    *count = field == 0 ? 2 : 0;
+    return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const leat_field fields[] = {{.name = "label", .type = LEAT_FIELD_INT},
                                         {.name = "score", .type = LEAT_FIELD_FLOAT},
                                         {.name = "a b", .type = LEAT_FIELD_INT},
                                         {.name = "text", .type = LEAT_FIELD_TEXT}};
-    static const char *const classes[] = {"cat", "dog"};
-    const leat__where_names names = {fields, 4, 0, classes, 2};
+    const leat__where_names names = {.fields = fields, .field_count = 4, .classes = class_names};
     char text[TEXT_MAX + 1];
     leat__where *w = NULL;
     leat_error err;

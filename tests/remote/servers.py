@@ -311,6 +311,10 @@ class Web:
         self.server.server_close()
 
 
+def tag(data: bytes) -> str:
+    return f'"{hashlib.md5(data).hexdigest()}"'
+
+
 class Bucket:
     """An S3 in memory, whose writes take `delay` seconds before they count. Signatures are not checked. `seen` has
     (method, path with query, headers in lower case) of all requests. `before_write(path)` is called before an object appears."""
@@ -330,7 +334,11 @@ class Bucket:
                     self.send_header(name.replace("_", "-"), value)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                if self.command != "HEAD":
+                if self.command == "GET" and bucket.trickle(bucket.count("GET")):
+                    for at in range(0, len(body), 10):
+                        self.wfile.write(body[at:at + 10])
+                        time.sleep(1)
+                elif self.command != "HEAD":
                     self.wfile.write(body)
 
             def handle_one_request(self) -> None:
@@ -341,8 +349,18 @@ class Bucket:
                 seen.append((self.command, self.path, {k.lower(): v for k, v in self.headers.items()}))
                 path = self.path.partition("?")[0] if bucket.signed else self.path
                 data, where = objects.get(path), self.headers.get("Range")
-                if bucket.count("GET") > bucket.fail_after:
-                    self.answer(500)
+                if path == bucket.outage_key and bucket.fail_after > 0:
+                    bucket.outage_gets += 1
+                    if bucket.outage_gets == 2 and bucket.outage_ends:
+                        bucket.outage_key = ""
+                    elif bucket.outage_gets == 2:
+                        bucket.fail_after = 0
+                    self.answer(503, b"<Error><Code>SlowDown</Code></Error>")
+                elif bucket.count("GET") > bucket.fail_after:
+                    status, code = bucket.failure
+                    self.answer(status, f"<Error><Code>{code}</Code></Error>".encode())
+                elif path in bucket.forbidden:
+                    self.answer(403, b"<Error><Code>AccessDenied</Code></Error>")
                 elif data is None and bucket.echo:
                     words = f"{self.path} {self.headers.get('x-amz-security-token')} {self.headers.get('Authorization')}"
                     words = words.replace("AWS4-HMAC-SHA256", "").replace("SignedHeaders=", "")  # 200 bytes are shown
@@ -350,13 +368,13 @@ class Bucket:
                 elif data is None:
                     self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
                 elif where is None or self.command == "HEAD" or (where.startswith("bytes=-") and not bucket.suffixes):
-                    self.answer(200, data)
+                    self.answer(200, data, ETag=tag(data))
                 else:
                     low, high = where.removeprefix("bytes=").split("-")
                     first = int(low) if low else max(0, len(data) - int(high))
                     last = min(int(high), len(data) - 1) if low and high else len(data) - 1
                     first, last = max(0, first - bucket.shift), last - bucket.shift
-                    self.answer(206, data[first:last + 1], Content_Range=f"bytes {first}-{last}/{len(data)}")
+                    self.answer(206, data[first:last + 1], Content_Range=f"bytes {first}-{last}/{len(data)}", ETag=tag(data))
 
             do_HEAD = do_GET
 
@@ -418,7 +436,11 @@ class Bucket:
                 pass
 
         self.delay, self.objects, self.parts, self.seen = delay, objects, parts, seen
-        self.fail_after = 1 << 60  # later GETs are answered with 500
+        self.fail_after = 1 << 60  # later GETs are answered with `failure`
+        self.failure = 500, "InternalError"
+        self.outage_key, self.outage_gets = "", 0  # the first GETs of this object fail, and after two of them all GETs,
+        self.outage_ends = False  # or none
+        self.forbidden: set[str] = set()  # objects whose GET is answered with 403
         self.forbid_removal = False  # DELETE is answered with 403
         self.fail_writes = False  # PUT and POST are answered with 500
         self.conflicts = 0  # this many objects are refused with 409 first: another write came between
@@ -427,6 +449,7 @@ class Bucket:
         self.shift = 0  # bytes by which a range that is sent begins too early
         self.echo = False  # errors repeat the request
         self.signed = False  # URLs with a signature: the name ends before the query
+        self.trickle: Callable[[int], bool] = lambda get: False  # True: the answer has 10 bytes a second
         self.before_write: Callable[[str], None] = lambda key: None
         self.before_removal: Callable[[], bool] = lambda: False  # True: no answer, and nothing is removed
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)

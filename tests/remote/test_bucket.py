@@ -39,7 +39,7 @@ class Case(unittest.TestCase):
         return [LEAT, *args]
 
     def env(self, **more: str) -> dict[str, str]:
-        return environment(self.bucket.port, LEAT_STAGE_DIR=self.path("stage"), LEAT_REMOTE_STALL_S="60", **more)
+        return environment(self.bucket.port, **{"LEAT_STAGE_DIR": self.path("stage"), "LEAT_REMOTE_STALL_S": "60", **more})
 
     def run_leat(self, *args: str, code: int = 0, **more: str) -> str:
         run = subprocess.run(self.command(*args), env=self.env(**more), capture_output=True, text=True, timeout=100)
@@ -180,6 +180,98 @@ class Killed(Case):
         self.assertEqual(self.bucket.objects["/b/p.leat"], pathlib.Path(self.path("p.leat")).read_bytes())
 
 
+class Unfinished(Case):
+    """What an unfinished run has sent goes when the next one starts from the beginning."""
+    shards = ("--page-bytes", "64K", "--shard-bytes", "1M")
+
+    def setUp(self) -> None:
+        super().setUp()
+        os.makedirs(self.path("others/b"))
+        for i in range(8):
+            pathlib.Path(self.path(f"others/b/{i:02}.png")).write_bytes(png(1000 + i, 128))
+
+    def stop_after(self, writes: int) -> set[str]:
+        self.bucket.delay = 0.3
+        child = subprocess.Popen(self.command("pack", self.path("images"), "-o", "s3://b/p.leat", "--images", "keep", *self.shards),
+                                 env=self.env(), stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 60
+        while self.bucket.count("PUT") < writes and child.poll() is None and time.monotonic() < end:
+            time.sleep(0.02)
+        child.kill()
+        child.wait()
+        time.sleep(0.6)  # the bucket stores what was in flight
+        self.bucket.delay = 0
+        sent = set(self.bucket.objects)
+        self.assertNotIn("/b/p.leat", sent)
+        return sent
+
+    def pack_others(self, *more: str) -> str:
+        return self.run_leat("pack", self.path("others"), "-o", "s3://b/p.leat", "--images", "keep", *more)
+
+    def test_shards_are_removed(self) -> None:
+        sent = self.stop_after(3)
+        self.assertGreater(len(sent), 1)
+        self.pack_others()
+        self.assertLessEqual(len(set(self.bucket.objects) - {"/b/p.leat"}), 1)  # one in flight has no note
+        self.run_leat("verify", "s3://b/p.leat")
+
+    def test_shards_that_existed_stay(self) -> None:
+        """The same shards were in the bucket before: another set may name them."""
+        self.pack(*self.shards)
+        self.bucket.objects["/b/q.leat"] = self.bucket.objects.pop("/b/p.leat")
+        self.bucket.seen.clear()
+        before = set(self.bucket.objects)
+        self.stop_after(3)
+        self.pack_others()
+        self.assertEqual(before - set(self.bucket.objects), set())
+        self.run_leat("verify", "s3://b/q.leat")
+
+    def test_where_nothing_may_be_removed(self) -> None:
+        sent = self.stop_after(3)
+        self.bucket.forbid_removal = True
+        told = self.pack_others("-q")
+        self.assertIn("shards of an unfinished run stay in the bucket", told)
+        self.assertEqual(sent - set(self.bucket.objects), set())
+
+    def test_shards_that_were_changed(self) -> None:
+        """An object of the same size that is not the one that was sent is sent again."""
+        sent = self.stop_after(3)
+        for path in sent:
+            self.bucket.objects[path] = bytes(len(self.bucket.objects[path]))
+        self.pack("--resume", *self.shards)
+        self.run_leat("verify", "s3://b/p.leat")
+
+    def test_shards_that_another_machine_removed(self) -> None:
+        """The last request is sent only when all shards are there."""
+        removed: list[str] = []
+
+        def remove(_: str) -> None:
+            if len(self.bucket.objects) > 1 and not removed:
+                removed.append(min(self.bucket.objects))
+                del self.bucket.objects[removed[0]]
+        self.bucket.before_write = remove
+        self.pack(*self.shards)
+        self.assertEqual(len(removed), 1)
+        self.run_leat("verify", "s3://b/p.leat")
+
+    def test_two_runs_at_once(self) -> None:
+        """The second run leaves the first one's files and objects alone."""
+        self.bucket.delay = 1
+        child = subprocess.Popen(self.command("pack", self.path("images"), "-o", "s3://b/p.leat", "--images", "keep", *self.shards),
+                                 env=self.env(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 60
+        while self.bucket.count("PUT") < 2 and child.poll() is None and time.monotonic() < end:
+            time.sleep(0.02)
+        for more in [], ["--force"], ["--resume"]:
+            told = self.run_leat("pack", self.path("others"), "-o", "s3://b/p.leat", *more, code=4)
+            self.assertIn("s3://b/p.leat: another run or writer is writing this pack", told)
+            self.assertNotIn("starts again", told)
+        self.bucket.delay = 0
+        self.assertEqual(child.wait(), 0)
+        self.run_leat("verify", "s3://b/p.leat")
+        self.assertEqual(os.listdir(self.path("stage")), [])
+
+
 class Replaced(Case):
     """--force removes the shards of the set that is replaced, but none that the new one names."""
     shards = ("--page-bytes", "64K", "--shard-bytes", "1M")
@@ -232,9 +324,22 @@ class Replaced(Case):
         self.assertGreater(len(self.old - set(self.bucket.objects)), 0)
         self.check()
 
+    def test_by_two_runs(self) -> None:
+        """A run on another machine publishes the old set again while this one removes its shards."""
+        before = dict(self.bucket.objects)
+
+        def publish() -> bool:
+            self.bucket.objects["/b/p.leat"] = before["/b/p.leat"]
+            return False
+        self.bucket.before_removal = publish
+        told = self.pack("--force", "-q")
+        self.assertIn("another run has replaced this pack: the shards of the pack that was replaced are no longer removed", told)
+        self.assertEqual(self.bucket.count("DELETE"), 1)  # in flight when the pack changed
+        self.assertEqual(len(before.keys() - self.bucket.objects.keys()), 1)
+
     def test_where_nothing_may_be_removed(self) -> None:
         self.bucket.forbid_removal = True
-        told = self.pack("--force")
+        told = self.pack("--force", "-q")
         self.assertEqual(self.old - set(self.bucket.objects), set())
         for path in self.old - {"/b/p.leat"}:
             self.assertIn(path.removeprefix("/b/"), told)
@@ -264,6 +369,10 @@ class Refusals(Case):
             for command in (["info", url], ["load", url], ["verify", url], ["pack", url, "-o", self.path("x.leat")]):
                 self.assertIn(f'{url}: unknown scheme "{scheme}"', self.run_leat(*command, code=2))
         self.assertIn("No such file", self.run_leat("info", "nothing.leat", code=4))
+        self.bucket.objects["/b"] = self.bucket.objects["/b/"] = b"<ListBucketResult/>"
+        for url in "s3://b", "s3://b/":
+            told = self.run_leat("pack", self.path("images"), "-o", url, code=2)
+            self.assertIn(f"{url}: the name of the pack is missing after the bucket: s3://b/NAME.leat", told)
 
 
 class Reading(Case):
@@ -391,6 +500,111 @@ class Failing(Case):
                                  AWS_ENDPOINT_URL=f"http://127.0.0.1:{unused.getsockname()[1]}")
         self.assertIn("gave up after 2 attempts", told)
         self.assertNotIn("not exported", told)
+
+    def test_answers_that_trickle(self) -> None:
+        """Counted as stalled: requested again, up to the limit of attempts."""
+        self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep", "--page-bytes", "64K")
+        self.bucket.objects["/b/p.leat"] = pathlib.Path(self.path("p.leat")).read_bytes()
+        command = "load", "s3://b/p.leat", "--batch", "8", "-s", "64"
+        env = {"LEAT_REMOTE_TRIES": "2", "LEAT_REMOTE_HEDGE": "0", "LEAT_REMOTE_STALL_S": "1"}
+        self.bucket.trickle = lambda get: get == 3
+        self.run_leat(*command, **env)
+        self.bucket.trickle = lambda get: get > 3
+        self.bucket.seen.clear()
+        self.assertIn("gave up after 2 attempts", self.run_leat(*command, code=4, **env))
+
+    def manifest(self) -> str:
+        for image in sorted(pathlib.Path(self.path("images/a")).iterdir()):
+            self.bucket.objects["/b/src/" + image.name] = image.read_bytes()
+        path = pathlib.Path(self.path("list.csv"))
+        path.write_text("path\n" + "".join(f"s3://b/src/{i:02}.png\n" for i in range(48)))
+        return str(path)
+
+    def pack_listed(self, *more: str, code: int) -> str:
+        return self.run_leat("pack", self.path("list.csv"), "-o", self.path("p.leat"), "--images", "keep", "--on-error", "skip",
+                             *more, code=code, LEAT_REMOTE_TRIES="2")
+
+    def test_a_pack_ends_when_the_storage_fails(self) -> None:
+        """An outage or expired credentials end the run, which can be resumed: the samples are not bad."""
+        self.manifest()
+        for failure in (503, "SlowDown"), (403, "ExpiredToken"):
+            with self.subTest(failure=failure):
+                self.bucket.fail_after, self.bucket.failure = self.bucket.count("GET") + 20, failure
+                told = self.pack_listed("--force", code=4)
+                self.assertIn("the storage fails", told)
+                self.assertIn(f"{failure[0]} {failure[1]}", told)
+                self.assertIn("--resume continues", told)
+                self.assertFalse(os.path.exists(self.path("p.leat")))
+                self.bucket.fail_after = 1 << 60
+                self.pack_listed("--resume", code=0)
+                self.assertEqual(json.loads(self.run_leat("info", self.path("p.leat"), "--json"))["samples"], 48)
+                os.remove(self.path("p.leat"))
+
+    def test_expired_keys_of_the_environment(self) -> None:
+        """They cannot be renewed: the first answer is final."""
+        self.pack()
+        self.bucket.seen.clear()
+        self.bucket.fail_after, self.bucket.failure = 0, (403, "ExpiredToken")
+        self.assertIn("403 ExpiredToken", self.run_leat("info", "s3://b/p.leat", code=4))
+        self.assertEqual(self.bucket.count("GET"), 1)
+
+    def test_an_outage_beside_reads_in_flight(self) -> None:
+        """The sample that fails first ends the run, although those after it were read before."""
+        self.manifest()
+        self.bucket.outage_key, self.bucket.failure = "/b/src/20.png", (503, "SlowDown")
+        self.assertIn("the storage fails", self.pack_listed(code=4))
+        self.bucket.outage_key, self.bucket.fail_after = "", 1 << 60
+        self.pack_listed("--resume", code=0)
+        self.assertEqual(json.loads(self.run_leat("info", self.path("p.leat"), "--json"))["samples"], 48)
+
+    def test_an_outage_that_ends(self) -> None:
+        """A sample that failed and can be read now is not bad: the run ends, and --resume reads it."""
+        self.manifest()
+        self.bucket.outage_key, self.bucket.outage_ends = "/b/src/20.png", True
+        self.assertIn("the storage failed for a while", self.pack_listed(code=4))
+        self.pack_listed("--resume", code=0)
+        self.assertEqual(json.loads(self.run_leat("info", self.path("p.leat"), "--json"))["samples"], 48)
+
+    def test_everything_is_refused_after_some_objects(self) -> None:
+        """Refused objects, then no access at all: also then the run ends."""
+        self.manifest()
+        self.bucket.forbidden = {f"/b/src/{i:02}.png" for i in (0, 1, 5, 6, 7)}
+        self.bucket.fail_after, self.bucket.failure = 40, (403, "AccessDenied")
+        self.assertIn("the storage fails", self.pack_listed(code=4))
+        self.bucket.fail_after = 1 << 60
+        self.assertIn("5 samples were left out", self.pack_listed("--resume", code=1))
+
+    def test_no_sample_can_be_read(self) -> None:
+        self.manifest()
+        self.bucket.fail_after, self.bucket.failure = 0, (403, "AccessDenied")
+        self.assertIn("the storage fails: no sample could be read so far", self.pack_listed(code=4))
+
+    def test_keys_with_control_characters(self) -> None:
+        """`leat export` writes them, `leat pack` shows them escaped and says how to leave them out."""
+        self.bucket.objects.update({"/b/src/a%09b.png": png(1, 8), "/b/src/c.png": png(2, 8)})
+        pathlib.Path(self.path("list.jsonl")).write_text(
+            "".join(json.dumps({"path": f"s3://b/src/{name}"}) + "\n" for name in ("c.png", "a\tb.png")))
+        command = "pack", self.path("list.jsonl"), "-o", self.path("p.leat"), "--images", "keep"
+        told = self.run_leat(*command, code=2)
+        self.assertIn("leat pack: s3://b/src/a\\x09b.png: has a control character", told)
+        self.assertIn("--on-error skip leaves out samples that cannot be packed; with it, --force starts again", told)
+        self.assertIn("1 sample was left out", self.run_leat(*command, "--on-error", "skip", "--force", code=1))
+
+    def test_a_pack_of_a_pack_ends_when_the_storage_fails(self) -> None:
+        self.run_leat("pack", self.path("images"), "-o", self.path("q.leat"), "--images", "keep", "--page-bytes", "64K")
+        self.bucket.objects["/b/q.leat"] = pathlib.Path(self.path("q.leat")).read_bytes()
+        self.bucket.fail_after = 20
+        told = self.run_leat("pack", "s3://b/q.leat", "-o", self.path("p.leat"), "--images", "keep", "--on-error", "skip", code=4,
+                             LEAT_REMOTE_TRIES="2")
+        self.assertIn("the storage fails", told)
+        self.assertIn("500 InternalError", told)
+
+    def test_single_objects_that_are_refused_are_skipped(self) -> None:
+        self.manifest()
+        self.bucket.forbidden = {"/b/src/03.png", "/b/src/20.png"}
+        for name in "30", "31", "32":  # objects that are not there, one after another
+            del self.bucket.objects[f"/b/src/{name}.png"]
+        self.assertIn("5 samples were left out", self.pack_listed(code=1))
 
     def test_damaged_pages_are_no_hits(self) -> None:
         self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep", "--page-bytes", "256K")

@@ -126,7 +126,7 @@ static void folder_of_another_user_is_refused(void **state)
     char folder[1024];
     snprintf(folder, sizeof folder, "%s", s.folder);
     leat__bucket_pack_close(&s);
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_not_equal(access(folder, F_OK), 0); /* removed when it is empty */
     assert_int_equal(symlink("/tmp", folder), 0);
     assert_code(LEAT_EPERM, leat__bucket_pack_open(&s, "s3://b/x.leat", false, false, NULL));
     end();

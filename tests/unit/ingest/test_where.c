@@ -12,14 +12,24 @@
 static const leat_field fields[] = {
     {.name = "image", .type = LEAT_FIELD_IMAGE}, {.name = "label", .type = LEAT_FIELD_INT},
     {.name = "score", .type = LEAT_FIELD_FLOAT}, {.name = "odd name", .type = LEAT_FIELD_INT},
-    {.name = "nothing", .type = LEAT_FIELD_INT},
+    {.name = "nothing", .type = LEAT_FIELD_INT}, {.name = "not.in", .type = LEAT_FIELD_INT},
 };
 static const char *const classes[] = {"cat", "dog", "and"};
-static const leat__where_names names = {fields, 5, 1, classes, 3};
+static const char *const kinds[] = {"bird", "dog"};
+
+static int class_names(const void *cookie, uint32_t field, const char *const **found, uint64_t *count,
+                       leat_error *err)
+{
+    *found = field == 1 ? classes : kinds;
+    *count = field == 1 ? 3 : field == 5 ? 2 : 0;
+    return 0;
+}
+
+static const leat__where_names names = {.fields = fields, .field_count = 6, .classes = class_names};
 
 static bool holds(const char *text)
 {
-    leat__item items[5] = {{0}, {.i = 1}, {.f = 0.5}, {.i = INT64_MAX}, {.i = -7}};
+    leat__item items[6] = {{0}, {.i = 1}, {.f = 0.5}, {.i = INT64_MAX}, {.i = -7}, {.i = 8}};
     leat__where *w;
     leat_error err;
     int rc = leat__where_open(&w, text, &names, &err);
@@ -33,6 +43,9 @@ static void test_meaning(void **state)
 {
     static const char *const yes[] = {"label == 1",
                                       "label = 1",
+                                      "not.in == 8 and not not.in<8",
+                                      "not.in not in [7]",
+                                      "label in nothing..not.in",
                                       "label != 2",
                                       "label<2",
                                       "label <= 1",
@@ -67,6 +80,8 @@ static void test_meaning(void **state)
                                       "'dog' == label",
                                       "label in ['cat', 'dog']",
                                       "label in ['and', 1]",
+                                      "label == 'dog' and not.in > 'dog'",
+                                      "not.in not in ['bird', 'dog']",
                                       "`odd name` == 9223372036854775807",
                                       "`odd name` != 9223372036854775806",
                                       "nothing == -7",
@@ -124,7 +139,7 @@ static void test_large_numbers(void **state)
         {"score >= label", 1, NAN, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        leat__item items[5] = {{0}, {.i = cases[i].label}, {.f = cases[i].score}, {0}, {0}};
+        leat__item items[6] = {{0}, {.i = cases[i].label}, {.f = cases[i].score}, {0}, {0}};
         leat__where *w;
         leat_error err;
         assert_int_equal(leat__where_open(&w, cases[i].text, &names, &err), 0);
@@ -138,7 +153,7 @@ static void test_nan(void **state)
     static const char *const texts[] = {"score == 0", "score < 1", "score >= 0", "score in 0..1",
                                         "score != 0"};
     for (int i = 0; i < 5; i++) {
-        leat__item items[5] = {{0}, {0}, {.f = NAN}, {0}, {0}};
+        leat__item items[6] = {{0}, {0}, {.f = NAN}, {0}, {0}};
         leat__where *w;
         leat_error err;
         assert_int_equal(leat__where_open(&w, texts[i], &names, &err), 0);

@@ -148,8 +148,9 @@ static inline void bucket_list(web_request *q, bucket *b, const char *query)
 static inline void bucket_uploads(web_request *q, bucket *b, const char *key)
 {
     static char text[1 << 16];
-    int n = snprintf(text, sizeof text, "<R>");
     size_t len = strlen(key);
+    const char *list = len == 0 ? "ListMultipartUploadsResult" : "ListPartsResult";
+    int n = snprintf(text, sizeof text, "<%s>", list);
     for (int i = 0; i < BUCKET_OBJECTS; i++) {
         const char *name = b->objects[i].key, *mark = name != NULL ? strchr(name, '#') : NULL;
         if (mark == NULL) continue;
@@ -163,7 +164,7 @@ static inline void bucket_uploads(web_request *q, bucket *b, const char *key)
                           "<Part><PartNumber>%ld</PartNumber><Size>%zu</Size><ETag>\"p\"</ETag></Part>",
                           strtol(mark + 1, NULL, 10), b->objects[i].len);
     }
-    n += snprintf(text + n, sizeof text - (size_t)n, "</R>");
+    n += snprintf(text + n, sizeof text - (size_t)n, "</%s>", list);
     web_reply(q, "200 OK", "", text, (size_t)n);
 }
 

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/num.h"
 #include "io/cred.h"
 
 #include "leat_test.h"
@@ -11,13 +12,19 @@
 static web server;
 static leat__http *http;
 
-/* All metadata services in one; /short returns credentials that expire in a second. */
+static int stale; /* number of times that expired credentials were sent */
+
+/* All metadata services in one; /short returns credentials that expire in two seconds, /past expired ones. */
 static void services(web_request *q)
 {
     char body[512], until[32], token[64];
     bool brief = strstr(q->head, " /short") != NULL;
-    const time_t end = time(NULL) + (brief ? 1 : 3600);
+    const time_t end = time(NULL) + (brief ? 2 : 3600);
     strftime(until, sizeof until, "%Y-%m-%dT%H:%M:%SZ", gmtime(&end));
+    if (strstr(q->head, " /past") != NULL) {
+        snprintf(until, sizeof until, "2020-11-18T13:30:00Z");
+        stale++;
+    }
     if (strstr(q->head, "PUT /latest/api/token") != NULL) {
         web_reply(q, "200 OK", "", "imds-token", 10);
     } else if (strstr(q->head, "GET /latest/meta-data/iam/security-credentials/ ") != NULL) {
@@ -99,6 +106,17 @@ static void every_source_is_found(void **state)
     begin();
     assert_code(LEAT_EPERM, leat__creds_open(&c, LEAT__SCHEME_S3, false, http, &err));
     assert_contains(err.message, "AWS_ACCESS_KEY_ID");
+    setenv("AWS_PROFILE", "nope", 1);
+    setenv("AWS_SHARED_CREDENTIALS_FILE", file, 1);
+    assert_code(LEAT_EPERM, leat__creds_open(&c, LEAT__SCHEME_S3, false, http, &err));
+    assert_contains(err.message, "the profile 'nope' (AWS_PROFILE) does not exist in ");
+    assert_contains(err.message, file);
+    FILE *f = fopen(file, "w");
+    fputs("[nope]\nregion=eu\n", f);
+    fclose(f);
+    assert_code(LEAT_EPERM, leat__creds_open(&c, LEAT__SCHEME_S3, false, http, &err));
+    assert_contains(err.message, "the profile 'nope' (AWS_PROFILE) has no aws_access_key_id");
+    unsetenv("AWS_PROFILE");
     /* the lowest priority first: each next one overrides it */
     unsetenv("AWS_EC2_METADATA_DISABLED");
     setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", server.url, 1);
@@ -110,7 +128,11 @@ static void every_source_is_found(void **state)
     setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", url, 1);
     setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "ctok", 1);
     expect(LEAT__SCHEME_S3, "id-ctok-0", "tok");
-    FILE *f = fopen(file, "w");
+    setenv("AWS_PROFILE", "other", 1); /* not replaced by those of the container */
+    assert_code(LEAT_EPERM, leat__creds_open(&c, LEAT__SCHEME_S3, false, http, &err));
+    assert_contains(err.message, "the profile 'other' (AWS_PROFILE) does not exist in ");
+    unsetenv("AWS_PROFILE");
+    f = fopen(file, "w");
     fputs("[default]\naws_access_key_id=fid\naws_secret_access_key=fsec\n", f);
     fclose(f);
     setenv("AWS_SHARED_CREDENTIALS_FILE", file, 1);
@@ -157,6 +179,91 @@ static void refreshed_before_expiry(void **state)
     end();
 }
 
+/* A source that is configured, but incomplete, ends the search: the container's credentials are not used. */
+static void incomplete_sources_are_errors(void **state)
+{
+    static const char *const rows[][4] = {
+        {"AWS_PROFILE", "region", "AWS_REGION", "'region' (AWS_PROFILE) has no aws_access_key_id and no"},
+        {"AWS_PROFILE", "half", "AWS_REGION", "'half' (AWS_PROFILE) has no aws_secret_access_key"},
+        {"AWS_PROFILE", "role", "AWS_REGION", "roles of profiles are not supported: use the output of aws "},
+        {"AWS_PROFILE", "tool", "AWS_REGION", "has a credential_process, which is not supported"},
+        {"AWS_PROFILE", "sso", "AWS_REGION", "profile sso: not logged in (run aws sso login)"},
+        {"AWS_PROFILE", "default", "AWS_REGION", "'default' (AWS_PROFILE) has no aws_access_key_id"},
+        {"AWS_ACCESS_KEY_ID", "x", "AWS_REGION", "is set, but AWS_SECRET_ACCESS_KEY is not"},
+        {"AWS_WEB_IDENTITY_TOKEN_FILE", "/nowhere/jwt", "AWS_ROLE_ARN", "_TOKEN_FILE: /nowhere/jwt"},
+        {"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "/nowhere/t", "AWS_REGION", "_TOKEN_FILE: /nowhere/t"},
+    };
+    char url[128], *dir = it_dir(), *file = it_path(dir, "credentials");
+    (void)state;
+    begin();
+    snprintf(url, sizeof url, "%s/container", server.url);
+    setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", url, 1);
+    unsetenv("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+    setenv("AWS_SHARED_CREDENTIALS_FILE", file, 1);
+    FILE *f = fopen(file, "w");
+    fputs("[default]\nregion=eu\n[region]\nregion=eu\n[half]\naws_access_key_id=h\n[tool]\n"
+          "credential_process=x\n[role]\nrole_arn=arn:aws:iam::1:role/r\nsource_profile=two\n",
+          f);
+    fclose(f);
+    f = fopen(it_path(dir, "config"), "w");
+    fputs("[profile sso]\nsso_account_id=1\nsso_role_name=r\nsso_start_url=http://x\nsso_region=eu\n", f);
+    fclose(f);
+    setenv("AWS_CONFIG_FILE", it_path(dir, "config"), 1);
+    expect(LEAT__SCHEME_S3, "id--0", "tok"); /* the default profile, which was not named */
+    for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
+        leat__creds *c;
+        leat_error err;
+        setenv(rows[i][0], rows[i][1], 1);
+        setenv(rows[i][2], "us-east-1", 1);
+        assert_code(LEAT_EPERM, leat__creds_open(&c, LEAT__SCHEME_S3, false, http, &err));
+        assert_contains(err.message, rows[i][3]);
+        unsetenv(rows[i][0]);
+        unsetenv(rows[i][2]);
+    }
+    it_rmdir(dir);
+    end();
+}
+
+static void expired_on_arrival(void **state)
+{
+    leat__creds *c;
+    leat_error err;
+    char url[128];
+    (void)state;
+    begin();
+    stale = 0;
+    snprintf(url, sizeof url, "%s/past", server.url);
+    setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", url, 1);
+    assert_code(LEAT_EPERM, leat__creds_open(&c, LEAT__SCHEME_S3, false, http, &err));
+    assert_string_equal(err.message,
+                        "the container's credentials service gives credentials that have expired "
+                        "(2020-11-18T13:30:00Z; is this machine's clock right?)");
+    assert_int_equal(stale, 2); /* asked again once */
+    end();
+}
+
+static void keys_of_the_environment_cannot_be_renewed(void **state)
+{
+    leat__creds *c;
+    leat__cred cred = {0};
+    char url[128];
+    (void)state;
+    begin();
+    snprintf(url, sizeof url, "%s/container", server.url);
+    setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", url, 1);
+    assert_ok(leat__creds_open(&c, LEAT__SCHEME_S3, false, http, NULL));
+    assert_true(leat__creds_expire(c));
+    leat__creds_close(&c);
+    setenv("AWS_ACCESS_KEY_ID", "eid", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "esec", 1);
+    assert_ok(leat__creds_open(&c, LEAT__SCHEME_S3, false, http, NULL));
+    assert_false(leat__creds_expire(c));
+    assert_ok(leat__creds_get(c, &cred, NULL)); /* at once: there is nothing to wait for */
+    leat__cred_reset(&cred);
+    leat__creds_close(&c);
+    end();
+}
+
 static void anonymous_needs_nothing(void **state)
 {
     leat__creds *c;
@@ -176,6 +283,9 @@ int main(void)
         cmocka_unit_test(ini_files),
         cmocka_unit_test(every_source_is_found),
         cmocka_unit_test(refreshed_before_expiry),
+        cmocka_unit_test(incomplete_sources_are_errors),
+        cmocka_unit_test(expired_on_arrival),
+        cmocka_unit_test(keys_of_the_environment_cannot_be_renewed),
         cmocka_unit_test(anonymous_needs_nothing),
     };
     if (leat__http_ref(&http, NULL) != 0) return 77;

@@ -2,6 +2,7 @@
 #include "buckettest.h"
 
 #include "io/object.h"
+#include "base/num.h"
 #include "io/uploads.h"
 
 #include "leat_test.h"
@@ -111,13 +112,44 @@ static void lists_and_aborts(void **state)
                                                   * exists */
 }
 
-static void answer_endless_list(web_request *q)
+#define LIST(text) "<ListMultipartUploadsResult>" text "</ListMultipartUploadsResult>"
+
+static void answer_odd_list(web_request *q)
 {
-    const char *text = strstr(q->head, "prefix=x") != NULL ? "<R><IsTruncated>true</IsTruncated></R>"
-                       : strstr(q->head, "prefix=z") != NULL
-                           ? "<R><Upload><Key>other</Key><UploadId>5</UploadId></Upload></R>"
-                           : "<R><IsTruncated>true</IsTruncated><NextKeyMarker>k</NextKeyMarker></R>";
-    web_reply(q, "200 OK", "", text, strlen(text));
+    static const struct {
+        const char *prefix, *text;
+    } rows[] = {
+        {"prefix=x", LIST("<IsTruncated>true</IsTruncated>")},
+        {"prefix=y", LIST("<IsTruncated>true</IsTruncated><NextKeyMarker>k</NextKeyMarker>")},
+        {"prefix=z", LIST("<Upload><Key>other</Key><UploadId>5</UploadId></Upload>")},
+        {"prefix=w", LIST("<Upload><Key>w</Key><UploadId>1</UploadId></Upload>"
+                          "<Upload><Key>w-old/z.leat</Key><UploadId>2</UploadId></Upload>"
+                          "<Upload><Key>w/a</Key><UploadId>3</UploadId></Upload>"
+                          "<Upload><Key>w2.leat</Key><UploadId>4</UploadId></Upload>")},
+        {"prefix=html", "<html/>"},
+        {"prefix=cut", "<ListMultipartUploadsResult><Upload><Key>cut</Key><UploadId>5</UploadId></Upload>"},
+    };
+    for (size_t i = 0; i < LEAT_COUNT(rows); i++)
+        if (strstr(q->head, rows[i].prefix) != NULL)
+            web_reply(q, "200 OK", "", rows[i].text, strlen(rows[i].text));
+}
+
+static int see_below(void *cookie, const leat__upload_info *u, leat_error *err)
+{
+    int *count = cookie;
+    (void)err;
+    ++*count;
+    assert_true(strcmp(u->key, "w") == 0 || strcmp(u->key, "w/a") == 0);
+    return 0;
+}
+
+static void a_path_is_an_object_or_a_folder(void **state)
+{
+    int count = 0;
+    (void)state;
+    server.answer = answer_odd_list;
+    assert_ok(leat__uploads_list(store, "s3://b/w", see_below, &count, NULL));
+    assert_int_equal(count, 2);
 }
 
 static void odd_lists_are_errors(void **state)
@@ -125,7 +157,7 @@ static void odd_lists_are_errors(void **state)
     int count = 0;
     leat_error err;
     (void)state;
-    server.answer = answer_endless_list;
+    server.answer = answer_odd_list;
     assert_code(LEAT_EDATA, leat__uploads_list(store, "s3://b/x", see, &count, &err));
     assert_contains(err.message, "does not name the next page");
     assert_code(LEAT_EDATA, leat__uploads_list(store, "s3://b/y", see, &count, &err));
@@ -134,6 +166,10 @@ static void odd_lists_are_errors(void **state)
     assert_code(LEAT_EDATA, leat__uploads_list(store, "s3://b/z", see, &count, &err));
     assert_contains(err.message, "does not begin with \"z\"");
     assert_int_equal(count, 0); /* leat uploads --abort would have removed it */
+    assert_code(LEAT_EDATA, leat__uploads_list(store, "s3://b/html", see, &count, &err));
+    assert_contains(err.message, "not a whole list of uploads");
+    assert_code(LEAT_EDATA, leat__uploads_list(store, "s3://b/cut", see, &count, &err));
+    assert_int_equal(count, 0);
 }
 
 int main(void)
@@ -142,6 +178,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(stopped_upload_resumes_at_the_part, begin, end),
         cmocka_unit_test_setup_teardown(another_file_is_another_upload, begin, end),
         cmocka_unit_test_setup_teardown(lists_and_aborts, begin, end),
+        cmocka_unit_test_setup_teardown(a_path_is_an_object_or_a_folder, begin, end),
         cmocka_unit_test_setup_teardown(odd_lists_are_errors, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

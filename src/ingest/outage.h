@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tells an outage of remote storage, which ends a run, from a record that cannot be read, which is left out.
+ * Reads overlap and are repeated, so neighbours say nothing about a failure, and an outage may be over when
+ * the failure is noticed. So the failed record is opened again: if that works, storage had failed. Else the
+ * last record read from the same host or bucket is opened again: if that fails, storage fails for all.
+ *
+ * A host that has delivered nothing is a dead one of a list. Only as long as nothing was read at all, many
+ * consecutive failures are an outage.
+ */
+#ifndef LEAT_INGEST_OUTAGE_H
+#define LEAT_INGEST_OUTAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define LEAT__OUTAGE_HOSTS 64   /* hosts and buckets that are remembered */
+#define LEAT__OUTAGE_FAILURES 8 /* consecutive failures that are an outage while nothing was read */
+
+typedef struct leat__outage {
+    char *delivered[LEAT__OUTAGE_HOSTS]; /* the last path that was read, per host or bucket */
+    uint32_t hosts;                      /* first this many entries are set */
+    uint32_t failures;                   /* storage failed for this many records, while nothing was read */
+} leat__outage;                          /* all zeros at first */
+
+void leat__outage_reset(leat__outage *o);
+
+/* Notes a record that was read. `path` is NULL when it is not in remote storage. */
+int leat__outage_delivered(leat__outage *o, const char *path, leat_error *err) LEAT_MUST_CHECK;
+
+/* Returns what to say when the record failed because of an outage; NULL when it is to be left out. `path` is
+ * NULL as above. Sends up to two requests. */
+const char *leat__outage_failed(leat__outage *o, const char *path, const leat_error *why);
+
+#endif
