@@ -19,6 +19,8 @@
 #include "doctor/doctor_flags.h"
 #include "doctor_past.h"
 #include "io/file.h"
+#include "io/http.h"
+#include "io/url.h"
 #include "live.h"
 #include "load_flags.h"
 #include "probe/trace.h"
@@ -182,6 +184,19 @@ static void wait_for_facts(job *j)
     j->abandoned = !j->done;
 }
 
+/* Fails because no batch came in time; names a server that has not sent a byte. */
+static int too_late(const char *path, leat_error *err)
+{
+    leat__http_stats net;
+    leat__url url;
+
+    leat__http_read(&net);
+    if (!leat__path_remote(path) || net.bytes_in > 0 || leat__url_parse(&url, path, NULL) != 0)
+        return leat__fail(err, LEAT_ETIMEDOUT, "%s: no batch in time: try a longer --seconds", path);
+    return leat__fail(err, LEAT_ETIMEDOUT, "%s: no answer from %.*s in time", path, (int)url.bucket_len,
+                      url.bucket);
+}
+
 /* Returns the result of the measurements, or of those made in time. Call it with the lock held. */
 static int result(job *j, leat_error *err)
 {
@@ -194,7 +209,7 @@ static int result(job *j, leat_error *err)
     if (some && !j->stopped) j->so_far.skipped = LEAT_MAX(j->so_far.skipped, 0.0) + 1;
     if (some) return 0;
     if (cli_interrupted(j->c)) return leat__fail(err, LEAT_ECANCELED, "stopped");
-    return leat__fail(err, LEAT_ETIMEDOUT, "%s: no batch in time: try a longer --seconds", cli_arg(j->c, 0));
+    return too_late(cli_arg(j->c, 0), err);
 }
 
 static int examine(job *j, const leat_loader_opts *loader, leat_doctor_diagnosis *d, leat_error *err)

@@ -370,14 +370,16 @@ static int ops_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool lis
     int rc = plan_images(cli_given(c, "dataset") && !listed ? cli_str(c, "dataset") : NULL, p, f, &err);
     leat__pipeline_close(&p);
     if (rc != 0) return cli_fail(c, &err);
-    if (cli_given(c, "dataset") && !listed && !tables_only(c)) return CLI_OK; /* measured on the pack */
-    if (tables_only(c)) {
-        f->ops_unknown = !leat__plan_ops_us(text, f->isa, (double)out_pixels, &f->ops_us);
+    uint32_t width = f->width > 0 ? f->width : LEAT__PLAN_WIDTH;
+    uint32_t height = f->height > 0 ? f->height : LEAT__PLAN_HEIGHT;
+    const bool on_pack = cli_given(c, "dataset") && !listed; /* measured; the table if that takes too long */
+    if (tables_only(c) || on_pack) {
+        bool sure;
+        f->ops_unknown = !leat__plan_ops_us(text, f->isa, width, height, &f->ops_us, &sure);
+        f->ops_guess = !sure;
         f->ops_us *= leat__plan_cpu_times(f);
         return CLI_OK;
     }
-    uint32_t width = f->width > 0 ? f->width : LEAT__PLAN_WIDTH;
-    uint32_t height = f->height > 0 ? f->height : LEAT__PLAN_HEIGHT;
     return plan_measure_ops(text, width, height, &f->ops_us, &err) == 0 ? CLI_OK : cli_fail(c, &err);
 }
 
@@ -882,7 +884,7 @@ const cli_command cli_cmd_plan = {
         "bucket is measured by some 50 requests, and their bytes are printed; --gbps gives the link instead. "
         "Everything else comes from tables, with wide intervals; a rate that is not known makes the plan "
         "incomplete.\n\n"
-        "Exits with 3 when the plan does not fit, and names the smallest change that is safe.",
+        "Exits with 3 when the plan does not fit, and names the smallest change with which it fits.",
     .options = {{"Dataset", dataset_options},
                 {"Model and training", model_options},
                 {"Machine", machine_options},
@@ -891,7 +893,7 @@ const cli_command cli_cmd_plan = {
         (const cli_key[]){
             {"version", "of this format: 1"},
             {"fits", "true, false, or null when a limit is not known"},
-            {"fix", "the smallest change that is safe; null when it fits"},
+            {"fix", "the smallest change with which it fits, which may be risky; null when it fits"},
             {"facts", "everything the plan rests on, defaults filled in; null: not known"},
             {"config", "batch, workers, prefetch, order, cache, memory, precision, lr"},
             {"ram", "host memory by part, verdict, and the guide's arithmetic"},

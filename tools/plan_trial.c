@@ -187,6 +187,13 @@ static void use_nothing(cli *c, plan_trial *m, uint64_t silent_ns)
              (double)silent_ns / 1e9);
 }
 
+/* True when the measurement did not wait for storage: the pack is in memory, or was read before. */
+static bool samples_cost(const plan_trial *t)
+{
+    if (t->storage || leat__path_remote(t->path)) return false;
+    return !atomic_load(&job.reading) || (!t->cold && !t->longer);
+}
+
 /* What is known without the thread: how fast storage delivered meanwhile. Locked. */
 static void use_what_came(cli *c, const plan_trial *t, const came *before, uint64_t ns, uint64_t silent_ns)
 {
@@ -203,6 +210,11 @@ static void use_what_came(cli *c, const plan_trial *t, const came *before, uint6
     if (remote && t->link) use_link(m, &before->http, ns);
     else if (!remote && (t->cold || t->longer)) use_reads(m, before->bytes, ns);
     if (m->k.io_bytes_per_s.mid > 0) m->k.calibrated = 1u << LEAT_PLAN_IO;
+    if (samples_cost(t)) {
+        cli_warn(c, "samples take too much CPU time to measure in %.0f seconds: used the table for the CPUs",
+                 (double)ns / 1e9);
+        return;
+    }
     cli_warn(c, "storage too slow to measure in %s: used the table%s", what,
              m->k.io_bytes_per_s.mid <= 0 ? ""
              : job.link.mid > 0           ? " for the CPUs; the link was measured"

@@ -61,6 +61,7 @@ extern "C" {
     X(loader, "the whole loader without a trainer between batches")                                          \
     X(spacious, "the same with memory to spare")                                                             \
     X(larger, "the same with larger batches: four times as large, at least 32")                              \
+    X(larger_spread, "by how much the runs of that disagree; not known = computed from CPU time")            \
     X(loader_warm, "the same with samples that are in the page cache")                                       \
     /* the loader's stages */                                                                                \
     X(decode_ready, "share of time with tasks waiting for a decoding worker")                                \
@@ -90,6 +91,7 @@ extern "C" {
     X(stall_share, "share of the time observed that they waited")                                            \
     X(more_workers, "worker processes of the second trial")                                                  \
     X(more_workers_rate, "samples/s of the loader with those")                                               \
+    X(persistent, "1 = a DataLoader that keeps its workers between epochs")                                  \
     /* CPU */                                                                                                \
     X(cpus_host, "CPUs of the machine")                                                                      \
     X(cpus, "CPUs this process may use, with the quota's fraction")                                          \
@@ -97,6 +99,7 @@ extern "C" {
     X(threads, "decoding workers")                                                                           \
     X(cpu_used, "CPUs the process used")                                                                     \
     X(others, "CPUs that other processes used")                                                              \
+    X(remedy_others, "share of the CPUs that other processes took while remedies were measured")             \
     X(siblings, "CPUs that other loaders of this process used")                                              \
     X(run_delay, "share of wanted CPU time that threads waited on the run queue")                            \
     X(throttled, "share of quota periods that were throttled")                                               \

@@ -142,6 +142,7 @@ typedef struct leat_plan_facts {
     uint32_t order;       /* 1 + leat_order; 0 = the plan chooses */
     uint32_t cache;       /* 1 + leat_cache; 0 = the plan chooses */
     uint32_t ops_unknown; /* 1 = there are ops as in ops_us, with unknown cost */
+    uint32_t ops_guess;   /* 1 = ops_us is a guess: the size of the image varies before one of them */
     uint32_t wide;        /* 8-bit images of 1, 3 or 4 channels: 0. Others (uint16, float32, up to 16
                            * channels): 1 = delivered as floats, 2 = in their own type */
     char cpu[96];         /* as leat_machine.cpu_model, for the tables; "" = not known */

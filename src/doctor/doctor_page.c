@@ -74,22 +74,42 @@ static void lines(leat__buf *out, const char *title, const char *text, size_t wi
 static const char *const basis_words[] = {"measured", "estimated from the rates above, not tried",
                                           "a guide's figure"};
 
-/* Says what a gain rests on. A remedy that was tried is an estimate when its runs disagree, or when a short
- * trial cannot show its effect. */
+/* Returns whether the remedy was tried, and by how much its measurements disagree. */
+static bool tried(const leat_doctor_diagnosis *d, const leat_doctor_remedy *r, double *spread)
+{
+    const leat_doctor_facts *f = &d->facts;
+    for (uint32_t i = 0; i < f->trial_count && r->set[0] != '\0'; i++) {
+        *spread = f->trials[i].spread;
+        if (strcmp(f->trials[i].set, r->set) == 0) return true;
+    }
+    for (uint32_t i = 0; i < f->option_count; i++) {
+        *spread = f->options[i].spread;
+        if (strcmp(f->options[i].action, r->action) == 0) return true;
+    }
+    *spread = f->larger_spread;
+    return known(*spread) && leat__str_starts(r->action, "batches of ");
+}
+
+/* Says what a gain rests on. A remedy that was tried is an estimate when its runs disagree, are too short,
+ * shared the CPUs with other processes, or cannot show its effect. */
 static void basis_text(const leat_doctor_diagnosis *d, const leat_doctor_remedy *r, char *out, size_t size)
 {
-    const leat_doctor_trial *t = NULL;
-    for (uint32_t i = 0; i < d->facts.trial_count && r->set[0] != '\0'; i++)
-        if (strcmp(d->facts.trials[i].set, r->set) == 0) t = &d->facts.trials[i];
-    if (r->basis != LEAT_BASIS_MODEL || t == NULL) snprintf(out, size, "%s", basis_words[r->basis]);
-    else if (t->spread > LEAT__AGREES)
-        snprintf(out, size, "tried, but its runs differ by %.0f %%", 100 * t->spread);
+    double spread, others = or_else(d->facts.remedy_others, 0);
+    if (r->basis != LEAT_BASIS_MODEL || !tried(d, r, &spread))
+        snprintf(out, size, "%s", basis_words[r->basis]);
+    else if (others > LEAT__AGREES)
+        snprintf(out, size, "an estimate: other processes took %.0f %% of the CPUs when it was tried",
+                 100 * others);
+    else if (!known(spread))
+        snprintf(out, size, "an estimate: tried with fewer than %d batches", LEAT__STEPS_ENOUGH);
+    else if (spread > LEAT__AGREES)
+        snprintf(out, size, "an estimate: its trials differ by %.0f %%", 100 * spread);
     else snprintf(out, size, "estimated from the rates above: a short trial does not show it");
 }
 
 static void remedy_lines(leat__buf *out, const leat_doctor_diagnosis *d)
 {
-    char text[TEXT], basis[80];
+    char text[TEXT], basis[96];
     bool guesses = false;
     leat__buf_puts(out, "\nRemedies, by predicted gain\n");
     if (d->remedy_count == 0 || d->remedies[0].basis == LEAT_BASIS_GUIDE)

@@ -16,6 +16,7 @@
 #include "base/num.h"
 #include "doctor/doctor_flags.h"
 #include "doctor/judge.h"
+#include "doctor/kernel_counters.h"
 #include "doctor/reads.h"
 #include "doctor/time_limit.h"
 #include "doctor/work.h"
@@ -40,6 +41,7 @@
 #define SERVER_RESERVE 4.0 /* seconds before the end, for a server that may answer late */
 #define TRY_PART 0.12      /* share of the time to run the loader with the flags of one remedy */
 #define TRY_PART_IO 0.25   /* the same when reads are the bottleneck: they come in bursts */
+#define LARGER_RUNS 4u     /* runs that show the gain of larger batches: two without and two with them */
 #define TRY_MOST 3u        /* number of remedies tried, the largest gains first; then all flags together */
 #define TRY_SHARE 0.3      /* share of all available time kept free for them */
 #define TRY_LEAST 0.8      /* seconds that must be left to start one */
@@ -47,7 +49,9 @@
 #define WARM 0.9
 #define WARM_BATCHES 4096u
 #define IDLE_CPUS 0.3
+#define BUSY_CPUS 0.8 /* share of the CPUs in use, by all processes: others take time from this one */
 #define ASK_NS (LEAT_NS_PER_S / 50) /* between checks whether to stop */
+#define REPORT_S 0.02               /* between reports of progress */
 #define LEAST_OVERHEAD 0.02         /* share of a sample's cost: less is noise */
 #define WATCH_MS 100u
 #define FRAMES_MAX 2048u /* of a trial */
@@ -156,14 +160,17 @@ static int take_batches(exam *e, leat_loader *l, leat_doctor_watch *w, double st
     uint64_t least = step_ms > 0 ? e->least_steps : FREE_STEPS;
     double most = LEAT_MIN(TRIAL_STRETCH * seconds, STRETCH_PART * leat__time_left(&e->limit));
     uint64_t begin = leat__clock_ns(), steps = 0, epoch = 0, failures = 0;
-    double passed = 0, start_s = 0;
+    double passed = 0, start_s = 0, report_s = 0;
 
     e->came = (halves){0};
     LEAT_TRY(leat_loader_begin(l, epoch, err));
     /* the first step of each epoch does not count */
     while (passed < LEAT_MIN(seconds, most) || (steps < least + epoch && passed < most)) {
         leat_batch *b = NULL;
-        LEAT_TRY(report(e, what, from + (to - from) * LEAT_MIN(1.0, passed / seconds), w, err));
+        if (passed >= report_s) { /* not for every batch: it would be a part of the cost of small ones */
+            LEAT_TRY(report(e, what, from + (to - from) * LEAT_MIN(1.0, passed / seconds), w, err));
+            report_s = passed + REPORT_S;
+        }
         int rc = leat_loader_next(l, &b, 200, err);
         passed = (double)(leat__clock_ns() - begin) / 1e9;
         if (rc == LEAT_ETIMEDOUT || rc == LEAT_EAGAIN) continue;
@@ -541,23 +548,59 @@ static bool time_to_try(exam *e)
     return false;
 }
 
-/* A run of the loader with some flags: samples/s, and by how much its halves disagree. */
+/* A run of the loader with some options: samples/s, the same with the starts of epochs, and by how much its
+ * halves disagree. Negative = not known; the spread is not known of fewer than 20 batches. */
 typedef struct tried {
-    double rate, spread; /* negative = not known */
+    double rate, with_starts, spread;
 } tried;
+
+static int try_options(exam *e, const leat_loader_opts *with, double step_ms, tried *out, leat_error *err)
+{
+    trial t;
+
+    if (or_else(e->f->cached, 1) < COLD) LEAT_TRY(leat__reads_forget(e->path, err));
+    LEAT_TRY(try_loader(e, with, step_ms, e->seconds * e->try_part, "remedies", 1 - TRY_PART, 1, &t, err));
+    double rate;
+    *out = (tried){or_else(t.facts.steps, 0) >= FREE_STEPS - 1 ? t.facts.samples_per_s : -1, t.per_s, -1};
+    /* of few steps a burst was corrected */
+    if (t.facts.steps >= LEAT__STEPS_ENOUGH && second_half(&e->came, &rate, &out->spread)) out->rate = rate;
+    return 0;
+}
 
 static int try_flags(exam *e, const char *set, tried *out, leat_error *err)
 {
     leat_loader_opts with = leat__doctor_apply(&e->loader, set);
-    trial t;
+    return try_options(e, &with, e->opts.step_ms, out, err);
+}
 
-    if (or_else(e->f->cached, 1) < COLD) LEAT_TRY(leat__reads_forget(e->path, err));
-    LEAT_TRY(try_loader(e, &with, e->opts.step_ms, e->seconds * e->try_part, "remedies", 1 - TRY_PART, 1, &t,
-                        err));
-    double rate;
-    *out = (tried){or_else(t.facts.steps, 0) >= FREE_STEPS - 1 ? t.facts.samples_per_s : -1, -1};
-    /* of few steps a burst was corrected */
-    if (t.facts.steps >= LEAT__STEPS_ENOUGH && second_half(&e->came, &rate, &out->spread)) out->rate = rate;
+/* Returns the larger spread; unknown when one of them is. */
+static double wider(double a, double b)
+{
+    return known(a) && known(b) ? LEAT_MAX(a, b) : -1;
+}
+
+/* Runs the loader with small batches and with larger ones, in turn. Epochs of tiny samples are so short that
+ * their starts count. Replaces the gain that was computed from CPU time, which leaves out waits. */
+static int try_larger(exam *e, leat_error *err)
+{
+    leat_doctor_facts *f = e->f;
+    leat_loader_opts with[2] = {e->loader, e->loader};
+    double sum[2] = {0}, spread = 0;
+    tried run[2][2];
+
+    with[1].batch_size = (uint32_t)leat__larger_batch(e->loader.batch_size);
+    for (uint32_t i = 0; i < LARGER_RUNS; i++) {
+        tried *t = &run[i % 2][i / 2];
+        if (!time_to_try(e)) return 0;
+        LEAT_TRY(try_options(e, &with[i % 2], 0, t, err));
+        if (t->with_starts <= 0 || !known(t->spread)) return 0;
+        sum[i % 2] += t->with_starts;
+        spread = LEAT_MAX(spread, t->spread);
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        spread = LEAT_MAX(spread, leat__doctor_apart(run[i][0].with_starts, run[i][1].with_starts));
+    f->larger = f->loader * sum[1] / sum[0];
+    f->larger_spread = spread;
     return 0;
 }
 
@@ -565,7 +608,7 @@ static int try_flags(exam *e, const char *set, tried *out, leat_error *err)
 static int try_one(exam *e, const char *set, const tried *now, leat_error *err)
 {
     leat_doctor_facts *f = e->f;
-    tried then = {0, -1};
+    tried then = {.spread = -1};
     if (f->trial_count == LEAT_DOCTOR_TRIALS || !time_to_try(e)) return 0;
     int rc = try_flags(e, set, &then, err);
     if (rc == LEAT_ECANCELED) return rc;
@@ -577,7 +620,7 @@ static int try_one(exam *e, const char *set, const tried *now, leat_error *err)
     snprintf(t->set, sizeof t->set, "%s", set);
     t->rate = rc == 0 && then.rate > 0 ? then.rate : 0;
     t->gain = t->rate / now->rate;
-    t->spread = LEAT_MAX(then.spread, now->spread);
+    t->spread = wider(then.spread, now->spread);
     return 0;
 }
 
@@ -592,11 +635,11 @@ static int try_again(exam *e, tried *now, leat_error *err)
         return 0;
     LEAT_TRY(try_flags(e, "", &after, err));
     if (after.rate <= 0) return 0;
-    now->spread = LEAT_MAX(now->spread, LEAT_MAX(after.spread, leat__doctor_apart(now->rate, after.rate)));
+    now->spread = wider(wider(now->spread, after.spread), leat__doctor_apart(now->rate, after.rate));
     now->rate = (now->rate + after.rate) / 2;
     for (uint32_t i = 0; i < f->trial_count; i++) {
         f->trials[i].gain = f->trials[i].rate / now->rate;
-        f->trials[i].spread = LEAT_MAX(f->trials[i].spread, now->spread);
+        f->trials[i].spread = wider(f->trials[i].spread, now->spread);
     }
     return 0;
 }
@@ -635,7 +678,7 @@ static int try_remedies(exam *e, leat_error *err)
 {
     leat_doctor_facts *f = e->f;
     leat_doctor_diagnosis d;
-    tried now = {0, -1};
+    tried now = {.spread = -1};
 
     LEAT_TRY(leat_doctor_judge(f, &d, sizeof d, err));
     if (d.limit == LEAT_LIMIT_TRAINER || d.limit == LEAT_LIMIT_PYTHON || d.limit == LEAT_LIMIT_NONE) return 0;
@@ -643,6 +686,7 @@ static int try_remedies(exam *e, leat_error *err)
     e->try_part = d.limit == LEAT_LIMIT_IO ? TRY_PART_IO : TRY_PART;
     if (d.limit == LEAT_LIMIT_IO && or_else(f->cached, 1) < WARM && time_to_try(e))
         LEAT_TRY(try_warm(e, err));
+    if (d.cause == LEAT_CAUSE_SMALL_BATCHES && known(f->larger)) LEAT_TRY(try_larger(e, err));
     for (uint32_t i = 0, count = 0; i < d.remedy_count && count < TRY_MOST; i++) {
         if (!can_try(e, &d, d.remedies[i].set)) continue;
         if (count++ == 0 && (!time_to_try(e) || try_flags(e, "", &now, err) != 0 || now.rate <= 0)) break;
@@ -654,10 +698,27 @@ static int try_remedies(exam *e, leat_error *err)
     return strchr(d.apply, ',') != NULL && can_try(e, &d, d.apply) ? try_one(e, d.apply, &now, err) : 0;
 }
 
+/* Finds how much of the CPUs other processes took since `from`. Idle CPUs are enough for both. */
+static void find_contention(exam *e, const leat__kernel_counters *from)
+{
+    leat__kernel_counters to;
+    leat_doctor_facts since;
+    leat_machine machine;
+
+    leat_doctor_facts_init(&since);
+    leat__kernel_counters_read(&to);
+    leat__kernel_counters_facts(from, &to, &since);
+    if (!known(since.others) || leat_machine_read(&machine, sizeof machine, NULL) != 0) return;
+    double cpus = LEAT_MAX(machine.cpus_affinity, 1u);
+    bool idle = since.cpu_used + since.others < BUSY_CPUS * cpus;
+    e->f->remedy_others = idle ? 0 : LEAT_MIN(since.others / cpus, 1.0);
+}
+
 static int examine(exam *e, leat_error *err)
 {
     leat_doctor_facts *f = e->f;
     trial first = {.per_s = 0}, busy;
+    leat__kernel_counters begin;
 
     f->skipped = 0;
     LEAT_TRY(leat__reads_resident(e->path, &f->cached, err));
@@ -674,9 +735,11 @@ static int examine(exam *e, leat_error *err)
     if (rc == 0) rc = find_headroom(e, &busy, err);
     if (rc == 0) rc = try_spacious(e, &busy, err);
     merge(f, &first.facts);
+    leat__kernel_counters_read(&begin);
     if (rc == 0) rc = measure_parts(e, &busy, err);
     f->read_ms = or_else(first.facts.read_ms, f->read_ms); /* like in_flight: of the run, not of cold reads */
     if (rc == 0) rc = try_remedies(e, err);
+    find_contention(e, &begin);
     return rc != 0 ? rc : report(e, "done", 1, NULL, err);
 }
 

@@ -23,10 +23,10 @@ const size_t leat__fact_row_count = LEAT_COUNT(leat__fact_rows);
 
 /* Facts that are shares: a value above 1 is a measurement error. */
 static const char *const shares[] = {
-    "gpu_busy",      "decode_ready", "blocked",   "order_busy", "read_share",   "decode_share",
-    "augment_share", "bad",          "run_delay", "throttled",  "pressure_cpu", "pressure_memory",
-    "pressure_io",   "cached",       "jpeg",      "tiled",      "raw",          "png",
-    "webp",          "stall_share",
+    "gpu_busy",      "decode_ready", "blocked",       "order_busy", "read_share",   "decode_share",
+    "augment_share", "bad",          "run_delay",     "throttled",  "pressure_cpu", "pressure_memory",
+    "pressure_io",   "cached",       "jpeg",          "tiled",      "raw",          "png",
+    "webp",          "stall_share",  "remedy_others",
 };
 
 static double *fact_of(leat_doctor_facts *f, size_t row)
@@ -357,6 +357,13 @@ void leat__doctor_hide_waits(leat_doctor_facts *f, double device_ms)
         if (known(*waits[i])) *waits[i] *= 1 - hidden / wait;
     for (size_t i = 0; i < LEAT_COUNT(steps); i++)
         if (known(*steps[i])) *steps[i] += hidden;
+}
+
+double leat__doctor_others(const leat_doctor_facts *f)
+{
+    double others = or_else(f->others, 0), outside = 0;
+    if (or_else(f->quota, 0) > 0 && known(f->cpus_host) && known(f->cpus)) outside = f->cpus_host - f->cpus;
+    return LEAT_MAX(others - LEAT_MAX(outside, 0.0), 0.0);
 }
 
 double leat__doctor_starts(const leat_doctor_facts *f)

@@ -26,7 +26,7 @@
 #define EXPLAINS 0.6   /* a part that reached less than this share of its rate is not the cause */
 #define SATURATED 0.85 /* share of the usable CPUs */
 #define IDLE 0.6
-#define STANDING_IN_LINE 0.2
+#define DELAYED 0.2 /* share of the time that ready threads wait for a CPU */
 #define THROTTLED 0.1
 #define BLOCKED 0.2
 #define READY_HIGH 0.5
@@ -53,6 +53,7 @@
 #define BUSY_DEVICE 0.8     /* share of the step */
 #define MANY_STARTS 0.1     /* share of the time */
 #define OTHER_BATCHES 3     /* besides the prefetched ones: held by the trainer, or in progress */
+#define TINY_EPOCH 4        /* batches */
 #define UNSURE 0.45         /* upper limit of the confidence when a measurement is wrong or missing */
 #define FAIRLY_SURE 0.75    /* the same when the other witnesses agree */
 #define CLEAR 0.5           /* weight of a witness without doubt */
@@ -247,7 +248,7 @@ static bool throttled(const leat_doctor_facts *f)
 static bool contention(const leat_doctor_facts *f)
 {
     double cpus = or_else(f->cpus, 1);
-    return or_else(f->others, 0) >= 0.25 * cpus && or_else(f->run_delay, 1) >= STANDING_IN_LINE;
+    return leat__doctor_others(f) >= 0.25 * cpus && or_else(f->run_delay, 1) >= DELAYED;
 }
 
 static bool other_loader(const leat_doctor_facts *f)
@@ -554,6 +555,9 @@ static double most_confidence(const leat_doctor_diagnosis *d, const leat__doctor
         if (d->limit == LEAT_LIMIT_IO && !reads_seen(f)) return UNSURE;
         if (or_else(f->skipped, 0) > 0 && !(d->limit == LEAT_LIMIT_IO && reads_seen(f))) return UNSURE;
     }
+    /* workers of another loader that were not seen to read */
+    if (d->limit == LEAT_LIMIT_IO && known(f->worker_fetch) && f->worker_fetch < FEW && !(f->read_bytes > 0))
+        return UNSURE;
     /* slow reads also fill a budget: only their rate, or a run with more memory, distinguishes the two */
     if (d->cause == LEAT_CAUSE_BUDGET && !known(f->spacious) && !known(leat__doctor_storage(f)))
         return UNSURE;
@@ -575,6 +579,15 @@ static bool no_step_shows_it(const leat_doctor_diagnosis *d)
 {
     bool busy = d->limit == LEAT_LIMIT_CPU || d->limit == LEAT_LIMIT_DELIVERY;
     return busy && d->facts.steps == 0 && !known(d->lost) && !known(d->delivery) && !known(d->facts.loader);
+}
+
+/* True when worker processes of another loader make only a few batches per epoch. Then starting them and
+ * making the first batches cannot be distinguished. */
+static bool tiny_epochs(const leat_doctor_diagnosis *d)
+{
+    const leat_doctor_facts *f = &d->facts;
+    if (d->limit != LEAT_LIMIT_IO && d->limit != LEAT_LIMIT_DELIVERY) return false;
+    return or_else(f->workers, 0) > 0 && known(f->epoch_steps) && f->epoch_steps <= TINY_EPOCH;
 }
 
 static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r, uint32_t distrusted)
@@ -614,6 +627,7 @@ static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r, uint32
         blame_starts(d);
     }
     if (or_else(f->stall_share, 0) >= MOST) d->confidence = LEAT_MIN(d->confidence, UNSURE);
+    if (tiny_epochs(d)) d->confidence = LEAT_MIN(d->confidence, UNSURE);
     if (!d->complete) d->confidence *= 0.6;
     if (known(f->steps) && f->steps < LEAT__STEPS_ENOUGH) d->confidence *= 0.5;
 }

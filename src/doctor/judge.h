@@ -80,6 +80,9 @@ double leat__doctor_wait_ms(const leat_doctor_facts *f);
 /* Applies that the device takes `device_ms` for a step: the trainer is not faster, and waits of the
  * host within that time count as training. */
 void leat__doctor_hide_waits(leat_doctor_facts *f, double device_ms);
+/* Returns the CPUs that other processes take from this one. Under a quota those do not count that they use
+ * outside of it. */
+double leat__doctor_others(const leat_doctor_facts *f);
 /* Returns the share of the time that the starts of epochs take; negative = unknown. */
 double leat__doctor_starts(const leat_doctor_facts *f);
 

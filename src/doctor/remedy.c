@@ -23,18 +23,18 @@
 #define COPIED 1e9    /* bytes per second: reads this fast are copies out of memory */
 
 /* The facts and rates after applying a remedy. */
-typedef struct world {
+typedef struct situation {
     leat_doctor_facts f;
     double memory; /* rate the budget allows; negative = no limit */
     double reach;  /* share of its smallest part's rate that the loader reaches */
     double whole;  /* measured rate of the whole loader in this setting; negative = not tried */
     double now;    /* rate of the run; negative = unknown */
-} world;
+} situation;
 
-typedef bool (*remedy_fn)(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r);
+typedef bool (*remedy_fn)(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r);
 
 /* Returns the samples/s that a fixed number of reads in flight can fetch from a server, one sample each. */
-static double reads_ceiling(const world *w)
+static double reads_ceiling(const situation *w)
 {
     const leat_doctor_facts *f = &w->f;
     double fetched = 1 - or_else(f->cached, 0);
@@ -45,15 +45,15 @@ static double reads_ceiling(const world *w)
     return LEAT_MAX(most, w->now); /* a read may also bring neighbours that are used */
 }
 
-static double predict(const world *w, uint32_t *limit)
+static double predict(const situation *w, uint32_t *limit)
 {
     leat__doctor_rates r = leat__doctor_rates_of(&w->f);
     uint32_t taker = known(r.part[LEAT_LIMIT_PYTHON]) ? LEAT_LIMIT_PYTHON : LEAT_LIMIT_TRAINER;
     double trainer = r.part[taker];
     r.part[LEAT_LIMIT_MEMORY] = w->memory;
     *limit = leat__doctor_smallest(&r, false, NULL);
-    if (*limit == LEAT_LIMIT_NONE) return -1;
-    double supply = r.part[*limit];
+    if (*limit == LEAT_LIMIT_NONE && !known(w->whole)) return -1;
+    double supply = *limit != LEAT_LIMIT_NONE ? r.part[*limit] : HUGE_VAL;
     if (*limit != LEAT_LIMIT_MEMORY) supply *= w->reach;
     if (supply > reads_ceiling(w)) {
         *limit = LEAT_LIMIT_IO;
@@ -70,9 +70,9 @@ static double predict(const world *w, uint32_t *limit)
     return trainer;
 }
 
-static world world_now(const leat_doctor_diagnosis *d)
+static situation situation_now(const leat_doctor_diagnosis *d)
 {
-    world w = {.f = d->facts, .memory = d->memory, .reach = 1, .whole = -1, .now = d->rate};
+    situation w = {.f = d->facts, .memory = d->memory, .reach = 1, .whole = -1, .now = d->rate};
     leat__doctor_rates r = leat__doctor_rates_of(&w.f);
     uint32_t first = leat__doctor_smallest(&r, false, NULL);
     bool waits = !known(d->lost) || d->lost >= LEAT__LOST_WARNING;
@@ -95,9 +95,17 @@ static bool has_flags(const leat_doctor_facts *f)
     return !known(f->workers) && or_else(f->plain, 0) < 1;
 }
 
+/* A gain is as sure as the measurements that it comes from. It is an estimate when they disagree, when
+ * their spread is not known, and when other processes took the CPUs meanwhile. */
+static uint32_t basis_of(const leat_doctor_facts *f, double spread)
+{
+    bool alone = or_else(f->remedy_others, 0) <= LEAT__AGREES;
+    return alone && known(spread) && spread <= LEAT__AGREES ? LEAT_BASIS_MEASURED : LEAT_BASIS_MODEL;
+}
+
 /* ---- Storage ---- */
 
-static bool stay_cached(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool stay_cached(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     char a[TEXT], b[TEXT];
     leat_doctor_facts *f = &w->f;
@@ -105,8 +113,8 @@ static bool stay_cached(const leat_doctor_diagnosis *d, world *w, leat_doctor_re
     if (or_else(f->cached, 0) >= LEAT__ALL_CACHED || f->dataset_bytes * 1.1 > f->memory_free) return false;
     f->cached = 1;
     w->whole = f->loader_warm;
-    act(r, known(f->loader_warm) ? LEAT_BASIS_MEASURED : LEAT_BASIS_MODEL,
-        or_else(f->cache_process, 0) >= 1 ? "cache=os" : "", "");
+    act(r, basis_of(f, known(f->loader_warm) ? 0 : -1), or_else(f->cache_process, 0) >= 1 ? "cache=os" : "",
+        "");
     snprintf(r->action, sizeof r->action,
              "nothing to set: from the second epoch on the page cache holds the pack (%s of %s free)",
              leat__format_bytes((uint64_t)f->dataset_bytes, a, TEXT),
@@ -115,7 +123,7 @@ static bool stay_cached(const leat_doctor_diagnosis *d, world *w, leat_doctor_re
     return true;
 }
 
-static bool process_cache(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool process_cache(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (!known(f->dataset_bytes) || !known(f->memory_free) || !known(f->io_warm)) return false;
@@ -136,7 +144,7 @@ static bool process_cache(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     return true;
 }
 
-static bool raise_memory_limit(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool raise_memory_limit(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     char a[TEXT], b[TEXT];
     leat_doctor_facts *f = &w->f;
@@ -154,7 +162,7 @@ static bool raise_memory_limit(const leat_doctor_diagnosis *d, world *w, leat_do
 }
 
 /* A disk cache: from the second epoch on, a remote pack is read from the local disk. */
-static bool disk_cache(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool disk_cache(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (or_else(f->remote, 0) < 1 || or_else(f->cache_disk, 0) >= 1 || !known(f->io_cold)) return false;
@@ -182,7 +190,7 @@ static double request_rate(const leat_doctor_facts *f, double depth)
 
 /* A server that answers late. A depth that is fixed is raised to what the loader sends at once, by the rates
  * that were measured; beyond that twice as much is a guess. */
-static bool more_requests(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool more_requests(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (d->cause != LEAT_CAUSE_LATENCY || or_else(f->remote, 0) < 1 || !known(f->io_cold)) return false;
@@ -204,7 +212,7 @@ static bool more_requests(const leat_doctor_diagnosis *d, world *w, leat_doctor_
 }
 
 /* Fewer requests to a server that refuses some: refused requests wait and are sent again. */
-static bool fewer_requests(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool fewer_requests(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (d->cause != LEAT_CAUSE_REFUSED || !known(f->io_cold)) return false;
@@ -214,7 +222,7 @@ static bool fewer_requests(const leat_doctor_diagnosis *d, world *w, leat_doctor
     return true;
 }
 
-static bool quasi_random(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool quasi_random(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     bool refused = d->cause == LEAT_CAUSE_REFUSED || d->cause == LEAT_CAUSE_REQUESTS;
@@ -230,7 +238,7 @@ static bool quasi_random(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     return true;
 }
 
-static bool deeper_reads(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool deeper_reads(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (or_else(f->io_fixed, 0) < 1) return false; /* the controller finds the best depth */
@@ -245,7 +253,7 @@ static bool deeper_reads(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     return true;
 }
 
-static bool smaller_window(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool smaller_window(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (!known(f->read_bytes) || !known(f->sample_bytes) || f->sample_bytes <= 0) return false;
@@ -260,7 +268,7 @@ static bool smaller_window(const leat_doctor_diagnosis *d, world *w, leat_doctor
     return true;
 }
 
-static bool faster_storage(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool faster_storage(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (!known(f->io_cold)) return false;
@@ -296,7 +304,7 @@ static bool uses_all_cpus(const leat_doctor_facts *f)
     return !few && !leat__doctor_collate_waits(f);
 }
 
-static bool more_threads(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool more_threads(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (!known(f->threads) || !known(f->cpus) || !known(f->cpu_all)) return false;
@@ -325,7 +333,7 @@ static bool more_threads(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
 }
 
 /* More worker processes, which were tried with the same loader. */
-static bool more_workers(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool more_workers(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (!known(f->more_workers) || !known(f->more_workers_rate)) return false;
@@ -339,7 +347,7 @@ static bool more_workers(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     return true;
 }
 
-static bool fewer_threads(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool fewer_threads(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     double line = or_else(f->run_delay, 0), slow = or_else(f->throttled, 0);
@@ -362,7 +370,7 @@ static bool fewer_threads(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     return true;
 }
 
-static bool close_siblings(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool close_siblings(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     double siblings = or_else(f->siblings, 0), cpus = or_else(f->cpus, 0);
@@ -377,14 +385,16 @@ static bool close_siblings(const leat_doctor_diagnosis *d, world *w, leat_doctor
     return true;
 }
 
-static bool free_cpus(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool free_cpus(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
-    double others = or_else(f->others, 0), cpus = or_else(f->cpus, 0);
+    double others = leat__doctor_others(f), cpus = or_else(f->cpus, 0);
     if (!known(f->cpu_all) || cpus <= 0 || others < 0.1 * cpus) return false;
     if (leat__doctor_collate_waits(f)) return false;
-    double share = LEAT_MIN(0.9, others / cpus);
-    f->cpu_all /= 1 - share;
+    double share = LEAT_MIN(0.9, others / cpus), gain = 1 / (1 - share);
+    double room = LEAT_MIN(cpus, LEAT_MAX(or_else(f->threads, cpus), 1.0)); /* for its threads */
+    if (f->cpu_used > 0) gain = LEAT_MIN(gain, LEAT_MAX(room / f->cpu_used, 1.0));
+    f->cpu_all *= gain;
     f->others = f->run_delay = 0;
     r->basis = LEAT_BASIS_MODEL;
     snprintf(r->action, sizeof r->action, "free CPUs for this process: others use %.1f of %.1f",
@@ -393,7 +403,7 @@ static bool free_cpus(const leat_doctor_diagnosis *d, world *w, leat_doctor_reme
     return true;
 }
 
-static bool raise_quota(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool raise_quota(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (or_else(f->quota, 0) <= 0 || !known(f->cpus_host) || !known(f->cpu_all)) return false;
@@ -409,7 +419,7 @@ static bool raise_quota(const leat_doctor_diagnosis *d, world *w, leat_doctor_re
     return true;
 }
 
-static bool lift_affinity(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool lift_affinity(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (or_else(f->quota, 0) > 0 || !known(f->cpus_host)) return false;
@@ -425,7 +435,7 @@ static bool lift_affinity(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     return true;
 }
 
-static bool more_cpus(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool more_cpus(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (!known(f->cpus) || !known(f->cpu_all) || f->cpus <= 0) return false;
@@ -442,7 +452,7 @@ static bool more_cpus(const leat_doctor_diagnosis *d, world *w, leat_doctor_reme
 
 /* ---- Memory and delivery ---- */
 
-static bool raise_budget(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool raise_budget(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     char a[TEXT];
@@ -461,7 +471,7 @@ static bool raise_budget(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     return true;
 }
 
-static bool lower_budget(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool lower_budget(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     char a[TEXT];
@@ -476,7 +486,7 @@ static bool lower_budget(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     return true;
 }
 
-static bool more_prefetch(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool more_prefetch(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (d->cause != LEAT_CAUSE_BURSTS || !known(d->trainer)) return false;
@@ -493,23 +503,28 @@ static bool more_prefetch(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     return true;
 }
 
-static bool longer_epochs(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool longer_epochs(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     if (d->cause != LEAT_CAUSE_SHORT_EPOCHS) return false;
     w->whole = d->rate / (1 - LEAT_MIN(leat__doctor_starts(&d->facts), 0.99));
     if (known(d->device)) w->whole = LEAT_MIN(w->whole, LEAT_MAX(d->device, d->rate));
+    const bool workers = or_else(d->facts.workers, 0) > 0;
     act(r, LEAT_BASIS_MODEL, "",
-        "longer epochs (more samples, or each of them several times), so that few steps wait for a start");
+        workers && or_else(d->facts.persistent, 1) < 1
+            ? "persistent_workers=True: the workers are kept, and do not start again in each epoch"
+        : workers ? "num_workers=0, or longer epochs: workers begin each epoch without batches"
+                  : "longer epochs (more samples, or each of them several times), so that few steps wait "
+                    "for a start");
     return true;
 }
 
-static bool larger_batches(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool larger_batches(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (!known(f->delivery) || !known(f->batch) || !known(f->handover_us) || f->batch <= 0) return false;
     double batch = leat__larger_batch(f->batch), fixed = f->handover_us / 1e6;
     double sample = 1 / LEAT_MAX(f->delivery, 1e-9) - fixed / f->batch;
-    if (known(f->larger)) { /* tried: all parts together, in the current setting */
+    if (known(f->larger)) { /* all parts together, in the current setting */
         f->delivery = f->larger;
         f->cpu_all = LEAT_MAX(f->cpu_all, f->larger);
         w->reach = 1;
@@ -521,7 +536,7 @@ static bool larger_batches(const leat_doctor_diagnosis *d, world *w, leat_doctor
                                           * proportion to the batch */
     if (known(f->prepare_ms)) f->prepare_ms *= batch / f->batch;
     f->batch = batch;
-    r->basis = known(f->larger) ? LEAT_BASIS_MEASURED : LEAT_BASIS_MODEL;
+    r->basis = basis_of(f, f->larger_spread);
     snprintf(r->action, sizeof r->action, "batches of %.0f: each batch costs %.0f us whatever its size",
              batch, d->facts.handover_us);
     return true;
@@ -546,25 +561,19 @@ static void resize_reads(const leat_doctor_option *o, leat_doctor_facts *f)
     }
 }
 
-/* A gain is as sure as the measurements that it comes from. */
-static uint32_t basis_of(double spread)
-{
-    return spread > LEAT__AGREES ? LEAT_BASIS_MODEL : LEAT_BASIS_MEASURED;
-}
-
-static bool take_option(const leat_doctor_option *o, world *w, leat_doctor_remedy *r)
+static bool take_option(const leat_doctor_option *o, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (known(o->sample_bytes) && known(f->sample_bytes) && o->sample_bytes > 0) resize_reads(o, f);
     if (known(o->cpu_all)) f->cpu_all = o->cpu_all;
     if (o->whole > 0) f->delivery = -1; /* already included */
-    act(r, basis_of(o->spread), o->set, o->action);
+    act(r, basis_of(f, o->spread), o->set, o->action);
     return true;
 }
 
 /* ---- Python code on batches ---- */
 
-static bool no_transform(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool no_transform(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (or_else(f->prepare_ms, 0) <= 0) return false;
@@ -578,7 +587,7 @@ static bool no_transform(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
 
 /* ---- The trainer: figures of the single-GPU guide ---- */
 
-static bool faster_step(world *w, leat_doctor_remedy *r, double factor, const char *action)
+static bool faster_step(situation *w, leat_doctor_remedy *r, double factor, const char *action)
 {
     if (!known(w->f.batch_ms)) return false;
     w->f.batch_ms /= factor;
@@ -586,25 +595,25 @@ static bool faster_step(world *w, leat_doctor_remedy *r, double factor, const ch
     return true;
 }
 
-static bool mixed_precision(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool mixed_precision(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     (void)d;
     return faster_step(w, r, 2.0, "mixed precision (bf16), if the trainer is still in fp32");
 }
 
-static bool compiled_model(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool compiled_model(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     (void)d;
     return faster_step(w, r, 1.2, "torch.compile, if the model is not compiled yet");
 }
 
-static bool channels_last(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool channels_last(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     (void)d;
     return faster_step(w, r, 1.15, "channels_last (--layout nhwc), if the model is a CNN in nchw");
 }
 
-static bool second_gpu(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+static bool second_gpu(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     (void)d;
     return faster_step(w, r, 1.9, "a second GPU, each with this batch");
@@ -622,7 +631,7 @@ static const remedy_fn remedies[] = {
 /* ---- Ranking ---- */
 
 /* Applies row i of the table or, past its end, a measured option. */
-static bool take(const leat_doctor_diagnosis *d, size_t row, world *w, leat_doctor_remedy *r)
+static bool take(const leat_doctor_diagnosis *d, size_t row, situation *w, leat_doctor_remedy *r)
 {
     *r = (leat_doctor_remedy){.rate = -1, .gain = 1};
     if (row < REMEDY_ROWS) return remedies[row](d, w, r);
@@ -652,8 +661,8 @@ static bool shows_late(const char *set)
     return strstr(set, "cache=process") != NULL;
 }
 
-/* Returns the most a run can gain: no waiting at all, and training faster by the factor of this world. */
-static double most_gain(const leat_doctor_diagnosis *d, const world *w)
+/* Returns the most a run can gain: no waiting at all, and training faster by the factor of this situation. */
+static double most_gain(const leat_doctor_diagnosis *d, const situation *w)
 {
     const leat_doctor_facts *f = &d->facts;
     if (!known(d->lost) || d->lost >= 1) return HUGE_VAL;
@@ -666,7 +675,7 @@ static double most_gain(const leat_doctor_diagnosis *d, const world *w)
 
 /* Caps the gain of faster training. An unknown part of the loader may be as slow as the whole loader, so the
  * run cannot become faster than the loader is now. */
-static void hold_below_loader(const leat_doctor_diagnosis *d, const world *w, leat_doctor_remedy *r)
+static void hold_below_loader(const leat_doctor_diagnosis *d, const situation *w, leat_doctor_remedy *r)
 {
     const leat_doctor_facts *f = &d->facts;
     const uint32_t unknown = !known(d->cpu)        ? LEAT_LIMIT_CPU
@@ -683,7 +692,7 @@ static void hold_below_loader(const leat_doctor_diagnosis *d, const world *w, le
 
 /* Computes gain and rate of a remedy. `now` is the rate predicted for the run as it is. The gain is a factor
  * of `now`; the rate is the measured rate times that factor, so that both have the same base. */
-static bool price(const leat_doctor_diagnosis *d, size_t row, double now, world *w, leat_doctor_remedy *r)
+static bool price(const leat_doctor_diagnosis *d, size_t row, double now, situation *w, leat_doctor_remedy *r)
 {
     if (!take(d, row, w, r)) return false;
     r->rate = predict(w, &r->next);
@@ -700,7 +709,7 @@ static bool price(const leat_doctor_diagnosis *d, size_t row, double now, world 
     r->rate = or_else(d->rate, now) * r->gain;
     if (t == NULL) return r->gain >= WORTH;
     if (late) return r->gain >= WORTH && t->gain >= HARM;
-    r->basis = basis_of(t->spread);
+    r->basis = basis_of(&d->facts, t->spread);
     return r->gain >= TRIED_WORTH;
 }
 
@@ -744,11 +753,11 @@ static bool sets_already(const char *apply, const char *set)
 }
 
 /* Returns the extra gain of this remedy on top of those already in `w`; 1 when none. */
-static double adds(const leat_doctor_diagnosis *d, size_t row, world *w)
+static double adds(const leat_doctor_diagnosis *d, size_t row, situation *w)
 {
     leat_doctor_remedy r;
     uint32_t limit;
-    world with = *w;
+    situation with = *w;
     double before = predict(w, &limit);
     if (!take(d, row, &with, &r)) return 1;
     double gain = before > 0 ? predict(&with, &limit) / before : 1;
@@ -769,7 +778,7 @@ static void judge_together(leat_doctor_diagnosis *d, const leat_doctor_remedy *b
         d->apply_basis = best->basis;
     } else if (!shows_late(d->apply)) {
         d->apply_gain = gain;
-        d->apply_basis = basis_of(t->spread);
+        d->apply_basis = basis_of(&d->facts, t->spread);
     }
 }
 
@@ -787,7 +796,7 @@ static bool takes_from_cache(const leat_doctor_diagnosis *d, const leat_doctor_r
 static void put_together(leat_doctor_diagnosis *d, const size_t rows[], double now)
 {
     const leat_doctor_remedy *first = NULL;
-    world w = world_now(d);
+    situation w = situation_now(d);
     d->apply_gain = 1;
     for (uint32_t i = 0; i < d->remedy_count; i++) {
         const leat_doctor_remedy *r = &d->remedies[i];
@@ -813,7 +822,7 @@ void leat__doctor_remedies(leat_doctor_diagnosis *d)
 {
     size_t rows[LEAT_DOCTOR_REMEDIES] = {0};
     uint32_t limit;
-    world now = world_now(d);
+    situation now = situation_now(d);
     double rate = predict(&now, &limit);
 
     d->remedy_count = 0;
@@ -824,7 +833,7 @@ void leat__doctor_remedies(leat_doctor_diagnosis *d)
     if (d->limit == LEAT_LIMIT_NONE) return; /* the priced part may not be the bottleneck */
     for (size_t row = 0; row < REMEDY_ROWS + d->facts.option_count; row++) {
         leat_doctor_remedy r;
-        world w = now;
+        situation w = now;
         bool other = row >= REMEDY_ROWS || remedies[row] != longer_epochs;
         if (other == (d->cause == LEAT_CAUSE_SHORT_EPOCHS)) continue; /* nothing else shortens the starts */
         if (price(d, row, rate, &w, &r)) insert(d, rows, row, &r);

@@ -112,8 +112,10 @@ static void note_rules(leat_plan *plan, const leat_plan_facts *given)
     const plan_gpu *gpu = f->gpus > 0 ? leat__plan_gpu_find(f->gpu) : NULL;
     if (gpu != NULL && !gpu->sure)
         leat__plan_note(plan, "the figures of %s are not certain: give --vram and --step-ms", gpu->name);
-    if (f->ops_unknown)
+    if (f->ops_unknown && f->measured.cpu_us.mid <= 0)
         leat__plan_note(plan, "the CPU time of some --ops is not known: without --no-measure it is measured");
+    if (f->ops_guess && f->measured.cpu_us.mid <= 0)
+        leat__plan_note(plan, "the CPU time of --ops is a guess: the size of the image varies before some");
     if (f->loader == LEAT_PLAN_PROCESS && plan->ram_process.shm_short)
         leat__plan_note(plan, "/dev/shm is too small for a process-based loader's queue");
     const leat_plan_speed *s = &plan->speed;

@@ -16,6 +16,7 @@
 /* Spread of the table of CPU costs, which was measured on one machine. On two others, with the factor
  * for the kind of CPU, ordinary settings were off by up to 0.4. */
 #define SPREAD_COST 0.60
+#define SPREAD_GUESS 1.50 /* ops on images whose size varies */
 /* If the threads of a measurement got less than this share of the CPUs, they shared them with other
  * processes. */
 #define IDLE_SHARE 0.75
@@ -84,7 +85,7 @@ static leat_plan_range cpu_us(const leat_plan_facts *f)
 {
     if (f->measured.cpu_us.mid > 0) return f->measured.cpu_us;
     double times = f->loader == LEAT_PLAN_PROCESS ? 1 : leat__plan_cpu_times(f);
-    return spread(times * leat__plan_table_us(f) + f->ops_us, SPREAD_COST);
+    return spread(times * leat__plan_table_us(f) + f->ops_us, f->ops_guess ? SPREAD_GUESS : SPREAD_COST);
 }
 
 /* Splits the time of a sample, from the rates with 1 and `n` threads, into a part divided among the

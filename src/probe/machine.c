@@ -142,9 +142,34 @@ uint64_t leat__process_peak_rss(void)
     return own_status("VmHWM");
 }
 
+/* True for the first line of a mapping of a file, "55d0-55e0 r-xp 0 fe:00 123  /usr/bin/leat", other than a
+ * library of the GPU driver. */
+static bool counts_as_code(const char *line, size_t len)
+{
+    char path[PATH_MAX];
+    const char *name = memchr(line, '/', len);
+    if (name == NULL) return false;
+    (void)snprintf(path, sizeof path, "%.*s", (int)LEAT_MIN(len - (size_t)(name - line), sizeof path - 1),
+                   name);
+    return strstr(path, "/libnvidia-") == NULL && strstr(path, "/libcuda.") == NULL;
+}
+
 uint64_t leat__process_code_rss(void)
 {
-    return own_status("RssFile");
+    char *text = leat__sysfile_load("/proc/self/smaps");
+    uint64_t bytes = 0, kib;
+    bool code = false;
+    if (text == NULL) return own_status("RssFile");
+    for (const char *line = text; *line != '\0';) {
+        const size_t len = strcspn(line, "\n");
+        /* keys begin with a capital letter, mappings with a hexadecimal address */
+        if (*line < 'A' || *line > 'Z') code = counts_as_code(line, len);
+        else if (code && strncmp(line, "Rss:", 4) == 0 && leat__text_key_u64(line, "Rss", &kib))
+            bytes += kib * 1024;
+        line += len + (line[len] == '\n');
+    }
+    leat__free(text);
+    return bytes;
 }
 
 static void read_memory(leat_machine *m, const leat__cgroup *cg)

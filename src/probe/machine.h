@@ -26,7 +26,8 @@ bool leat__machine_reports_free(void);
  * maximum survives exec, so it may belong to the parent process. */
 uint64_t leat__process_peak_rss(void);
 
-/* Returns the file-backed resident memory of this process, which is code and libraries; 0 when unknown. */
+/* Returns the file-backed resident memory of this process, which is code and libraries; 0 when unknown.
+ * Libraries of the GPU driver, which only a look at the machine loads, do not count. */
 uint64_t leat__process_code_rss(void);
 
 #endif

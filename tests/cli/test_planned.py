@@ -123,6 +123,14 @@ def a_stopped_measurement_is_no_plan():
     assert run.returncode == 143 and out == "" and "stopped while it measured" in err, (run.returncode, out, err)
 
 
+def costly_samples_are_not_slow_storage():
+    """The pack is in memory: storage was named all the same."""
+    ops = "Resize((2000, 2000)); " + "ElasticTransform(); " * 40 + "Resize((64, 64))"
+    done = leat("plan", "--dataset", "p.leat", "--gpus", "0", "--ops", ops, "--json")
+    assert "samples take too much CPU time to measure in" in done.stderr and "storage" not in done.stderr, done
+    assert json.loads(done.stdout)["speed"]["cpu_us_per_sample"] > 1e6, done
+
+
 def a_pack_without_samples_is_refused():
     shutil.copy("p.leat", "none.leat")
     with open("keys.txt", "w") as f:
@@ -254,6 +262,13 @@ def silent_server_ends_the_plan_soon():
         took = time.monotonic() - begin
     assert done.returncode == 4 and "gave up after 6 attempts" in done.stderr, done
     assert took < 36, took
+
+
+def the_doctor_names_a_silent_server():
+    with served(Silent) as command:
+        url = command[3]
+        done = subprocess.run([LEAT, "doctor", url, "--seconds", "1"], capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0 and f"no answer from {url.removesuffix('/p.leat')} in time" in done.stderr, done.stderr
 
 
 def slow_storage_ends_no_measurement_late():
@@ -409,8 +424,8 @@ def main():
                      the_cost_of_worker_processes_is_not_that_of_leat, only_storage_is_calibrated_for_worker_processes,
                      a_pack_at_hand_is_measured_for_a_moment,
                      facts_of_the_pack_are_not_replaced, a_stopped_measurement_is_no_plan,
-                     a_pack_without_samples_is_refused, slow_storage_ends_no_measurement_late,
-                     silent_server_ends_the_plan_soon, a_server_that_falls_silent_has_no_rate,
+                     costly_samples_are_not_slow_storage, a_pack_without_samples_is_refused, slow_storage_ends_no_measurement_late,
+                     silent_server_ends_the_plan_soon, the_doctor_names_a_silent_server, a_server_that_falls_silent_has_no_rate,
                      latency_does_not_count_as_a_slow_link, a_very_slow_link_is_not_taken_from_the_table, the_planned_pipeline_is_what_runs,
                      a_pack_smaller_than_a_batch_is_measured, a_run_is_within_a_factor_of_two,
                      the_bus_is_measured_where_there_is_a_gpu):

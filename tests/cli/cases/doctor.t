@@ -30,7 +30,7 @@ true
 # a remedy that was tried is not called untried when its runs disagree
 $ sed 's/"cpus": 16/"cpus": 32, "trials": [{"set": "threads=32", "samples_per_s": 4000, "gain": 1.5, "spread": 0.3}]/' run.json > tried.json
 > leat doctor --attach tried.json | grep 'trainer limits'
-          3.84k samples/s, then trainer limits (tried, but its runs differ by 30 %); load flags: threads=32
+          3.84k samples/s, then trainer limits (an estimate: its trials differ by 30 %); load flags: threads=32
 
 # from a pipe; few steps are a first impression and at most a warning
 $ sed 's/"steps": 200/"steps": 5/' run.json | leat doctor --attach - --json | jget grade verdict

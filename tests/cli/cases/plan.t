@@ -514,3 +514,18 @@ $ leat plan --samples 1000 --gpus 0 --ca-file /etc/passwd
 $ leat plan --samples 50000 --model resnet18 --yaml --json
 ! leat plan: --yaml has no effect with --json (see leat plan --help)
 = 2
+
+# ops count by the size of the image where they stand: before or after the crop
+$ for ops in 'GaussianBlur(23); CenterCrop(224)' 'CenterCrop(224); GaussianBlur(23)'; do
+>   leat plan --samples 1000 --gpus 0 --ram 8G --cpus 1 --width 4000 --height 2000 --no-measure --ops "$ops" --json | jget speed.cpu_us_per_sample; done | awk '{ us[NR] = $1 } END { print (us[1] > 5 * us[2]) }'
+1
+
+# the smallest change fits, which may be risky; --solve finds the least that is safe
+$ vit="--model vit_l --gpu A100 --gpus 1 --cpus 3 --batch 64 --samples 100000"
+> leat plan $vit --ram 3G --json 2>/dev/null | jget fix; leat plan --help | grep -o "the smallest change with which it fits"
+> leat plan $vit --ram 5.23G --json | jget fits ram.verdict; leat plan $vit --ram $(leat plan $vit --solve ram --json | jget value) --json | jget ram.verdict
+a machine with at least 5.23 GiB of memory
+the smallest change with which it fits
+true
+risky
+safe

@@ -247,6 +247,15 @@ static void a_gain_is_as_sure_as_its_measurements(void **state)
     assert_int_equal(remedy(&d, "order=quasi_random")->basis, LEAT_BASIS_MODEL);
     assert_near(remedy(&d, "order=quasi_random")->gain, 1.38, 1e-9);
     assert_int_equal(d.apply_basis, LEAT_BASIS_MODEL);
+    f.trials[0].spread = -1; /* too few batches to tell */
+    d = judge(f);
+    assert_int_equal(remedy(&d, "order=quasi_random")->basis, LEAT_BASIS_MODEL);
+    assert_int_equal(d.apply_basis, LEAT_BASIS_MODEL);
+    f.trials[0].spread = 0;
+    f.remedy_others = 0.2; /* other processes had a fifth of the CPUs meanwhile */
+    d = judge(f);
+    assert_int_equal(remedy(&d, "order=quasi_random")->basis, LEAT_BASIS_MODEL);
+    assert_int_equal(d.apply_basis, LEAT_BASIS_MODEL);
 
     f = healthy();
     starve(&f, 1000);
@@ -262,6 +271,10 @@ static void a_gain_is_as_sure_as_its_measurements(void **state)
                                         .spread = 0.1};
     d = judge(f);
     assert_int_equal(remedy(&d, "store pixels")->basis, LEAT_BASIS_MEASURED);
+    f.remedy_others = 0.2;
+    d = judge(f);
+    assert_int_equal(remedy(&d, "store pixels")->basis, LEAT_BASIS_MODEL);
+    f.remedy_others = 0.1;
     f.options[0].spread = 0.16;
     d = judge(f);
     assert_int_equal(remedy(&d, "store pixels")->basis, LEAT_BASIS_MODEL);
@@ -617,6 +630,49 @@ static void short_epochs_are_to_be_longer(void **state)
     assert_string_equal(d.apply, "");
 }
 
+static void workers_of_short_epochs_are_to_be_kept(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.epoch_steps = 4;
+    f.start_ms = 50;
+    f.samples_per_s = 256e3 / (50.2 + 49.8 / 4);
+    f.io_cold = f.io_deep = f.io_warm = f.io_pages = f.cpu_all = f.cpu_one = f.delivery = -1; /* not seen */
+    f.workers = 2;
+    f.persistent = 0;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.cause, LEAT_CAUSE_SHORT_EPOCHS);
+    assert_int_equal(d.remedy_count, 1);
+    assert_contains(d.remedies[0].action, "persistent_workers=True");
+    f.persistent = 1;
+    assert_contains(judge(f).remedies[0].action, "num_workers=0, or longer epochs");
+    f.workers = 0;
+    assert_contains(judge(f).remedies[0].action, "longer epochs (more samples");
+}
+
+/* A quota of 0.2 CPUs, of which 0.141 were used: 3.88 times was promised. */
+static void no_more_cpus_are_freed_than_there_are(void **state)
+{
+    leat_doctor_facts f = starved_by_cpu();
+    (void)state;
+    f.others = 8;
+    f.cpu_used = 0.8 * f.cpus;
+    leat_doctor_diagnosis d = judge(f);
+    const leat_doctor_remedy *r = remedy(&d, "free CPUs");
+    assert_non_null(r);
+    assert_true(r->gain <= 1.25 + 1e-9);
+    f.quota = f.cpus = f.threads = 0.2;
+    f.cpus_host = 2;
+    f.cpu_used = 0.141;
+    f.others = 1; /* outside of the quota */
+    d = judge(f);
+    assert_null(remedy(&d, "free CPUs"));
+    f.others = 1.95;
+    d = judge(f);
+    r = remedy(&d, "free CPUs");
+    assert_true(r == NULL || r->gain <= 0.2 / 0.141 + 1e-9);
+}
+
 /* Without starts of epochs the run is a little slower than its trainer, and far slower than its parts. */
 static void after_longer_epochs_the_slowest_part_limits(void **state)
 {
@@ -664,6 +720,15 @@ static void larger_batches_share_the_fixed_cost(void **state)
     const leat_doctor_remedy *r = remedy(&d, "batches of 32");
     assert_non_null(r);
     assert_true(r->gain > 1.5);
+    f.larger = 48000; /* computed from CPU time: an estimate until the loader ran with such batches */
+    d = judge(f);
+    assert_int_equal(remedy(&d, "batches of 32")->basis, LEAT_BASIS_MODEL);
+    f.larger_spread = 0.1;
+    d = judge(f);
+    assert_int_equal(remedy(&d, "batches of 32")->basis, LEAT_BASIS_MEASURED);
+    f.larger_spread = 0.2;
+    d = judge(f);
+    assert_int_equal(remedy(&d, "batches of 32")->basis, LEAT_BASIS_MODEL);
 }
 
 int main(void)
@@ -697,6 +762,8 @@ int main(void)
         cmocka_unit_test(no_gain_exceeds_what_is_lost),
         cmocka_unit_test(rates_below_the_run_give_no_gains),
         cmocka_unit_test(short_epochs_are_to_be_longer),
+        cmocka_unit_test(workers_of_short_epochs_are_to_be_kept),
+        cmocka_unit_test(no_more_cpus_are_freed_than_there_are),
         cmocka_unit_test(after_longer_epochs_the_slowest_part_limits),
         cmocka_unit_test(ranking_is_by_gain),
         cmocka_unit_test(larger_batches_share_the_fixed_cost),

@@ -287,6 +287,22 @@ static void test_this_machine(void **state)
     assert_true(m->kernel[0] != '\0' && m->isa[0] != '\0' && m->nvml_status[0] != '\0');
 }
 
+static void test_code_in_memory(void **state)
+{
+    (void)state;
+    tree_file("/proc/self/status", "VmHWM:\t 900 kB\nRssFile:\t 700 kB\n");
+    assert_int_equal(leat__process_code_rss(), 700 * 1024);
+    tree_file("/proc/self/smaps",
+              "55d0c000-55d0e000 r-xp 00000000 fe:00 12   /usr/bin/leat\n"
+              "Size: 64 kB\nRss:        40 kB\nPss: 9 kB\n"
+              "7f00-7f10 r-xp 00000000 fe:00 13     /usr/lib/libnvidia-ml.so.580\nRss: 5000 kB\n"
+              "7f10-7f20 r-xp 00000000 fe:00 14     /usr/lib/libcuda.so.580\nRss: 600 kB\n"
+              "7f20-7f30 rw-p 00000000 00:00 0      [heap]\nRss: 300 kB\n"
+              "7f30-7f40 rw-p 00000000 00:00 0\nRss: 200 kB\n"
+              "a000-b000 r--p 00000000 fe:00 15     /usr/lib/libc.so.6\nRss: 2 kB\n");
+    assert_int_equal(leat__process_code_rss(), 42 * 1024);
+}
+
 int main(void)
 {
 #define ON_TREE(test) cmocka_unit_test_setup_teardown(test, tree_open, tree_close)
@@ -300,6 +316,7 @@ int main(void)
         ON_TREE(test_rlimit),
         ON_TREE(test_this_machine),
         ON_TREE(test_free_memory_reported_to_the_host),
+        ON_TREE(test_code_in_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
