@@ -53,7 +53,7 @@ void op_page_all(cli_writer *w)
     w->section(w, "Example");
     w->example(w, "leat load train.leat --ops \"RandomResizedCrop(224); ColorJitter(0.4); ToDtype(f16)\"",
                "ops in order, parameters by position or name");
-    w->example(w, "leat load train.leat --ops \"RandomApply(ColorJitter(0.4); Cutout(9))\"",
+    w->example(w, "leat load train.leat --ops \"RandomResizedCrop(64); RandomApply(ColorJitter(0.4))\"",
                "a combinator applies the ops inside");
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         w->section(w, kinds[k].title);

@@ -242,11 +242,14 @@ static int fail_starved(const leat_flow *f, leat_error *err)
                           f->name,
                           leat__as_size(leat__budget_used(f->budget) - atomic_load(&f->charged)).text,
                           leat__as_size(leat__budget_limit(f->budget)).text);
-    return leat__fail(err, LEAT_EBUDGET,
-                      "%s: cannot continue: %llu borrowed results hold %s of the budget's "
-                      "%s; release some",
-                      f->name, (unsigned long long)f->loans, leat__as_size(f->loan_bytes).text,
-                      leat__as_size(leat__budget_limit(f->budget)).text);
+    const uint64_t used = leat__budget_used(f->budget), charged = atomic_load(&f->charged);
+    return leat__fail(
+        err, LEAT_EBUDGET,
+        "%s: cannot continue: of the budget's %s, %llu borrowed result%s of this run hold%s %s, and "
+        "earlier ones or others %s; release some",
+        f->name, leat__as_size(leat__budget_limit(f->budget)).text, (unsigned long long)f->loans,
+        f->loans == 1 ? "" : "s", f->loans == 1 ? "s" : "", leat__as_size(f->loan_bytes).text,
+        leat__as_size(used > charged ? used - charged : 0).text);
 }
 
 static leat__node *lend_locked(leat_flow *f)
@@ -284,6 +287,13 @@ static int verdict_locked(leat_flow *f, bool *over, leat_error *err)
     return 0;
 }
 
+/* True when tasks wait for bytes, none runs, and none has moved for `ns`. */
+static bool is_stuck(const leat_flow *f, uint64_t ns)
+{
+    const uint64_t now = leat__clock_ns();
+    return starved_of_bytes(f) && now - LEAT_MIN(f->moved_ns, now) >= ns;
+}
+
 /* Waits until `until` for a change since `seen`; returns 0, or the reason why waiting is useless. */
 static int await_locked(leat_flow *f, uint32_t seen, uint64_t begin, uint64_t until, leat_error *err)
 {
@@ -303,9 +313,12 @@ static int await_locked(leat_flow *f, uint32_t seen, uint64_t begin, uint64_t un
     bool in_time = leat__bell_wait_until(f->changed, seen, &p->lock, look);
     f->waiters--;
     if (in_time) return 0;
-    const uint64_t still_ns = leat__clock_ns() - LEAT_MIN(f->moved_ns, leat__clock_ns());
-    if (starved_of_bytes(f) && still_ns >= (f->loans > 0 ? scan_ns : loan_patience_ns))
-        return fail_starved(f, err);
+    if (is_stuck(f, f->loans > 0 ? scan_ns : loan_patience_ns)) {
+        /* The whole machine may have stood still: give its threads time to run. */
+        if (leat__bell_wait_until(f->changed, seen, &p->lock, leat__clock_ns() + scan_ns)) return 0;
+        if (is_stuck(f, scan_ns)) return fail_starved(f, err);
+        return 0;
+    }
     if (look < until) return 0;
     return LEAT_ETIMEDOUT;
 }

@@ -12,6 +12,7 @@
 #include "base/num.h"
 #include "base/rng.h"
 #include "base/str.h"
+#include "io/remote.h"
 #include "loader/run_list.h"
 #include "loader/run_read.h"
 #include "loader/spread.h"
@@ -434,7 +435,7 @@ static int stand_in(leat__run *r, leat__run_worker *w, leat__device_id which, le
 /* True when remote storage failed after all retries, which does not mean that the sample is bad. */
 static bool storage_failed(const leat__run_env *env, int rc)
 {
-    return env->remote && (rc == LEAT_EIO || rc == LEAT_EPERM || rc == LEAT_ETIMEDOUT);
+    return env->remote && leat__remote_failed(rc);
 }
 
 /* Replaces a bad sample, beginning with candidate `attempt`. The replacement is the same on every training

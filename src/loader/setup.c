@@ -8,6 +8,7 @@
 #include "loader/setup.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -540,6 +541,21 @@ static int check_fields(const leat_loader *l, const leat_loader_opts *given, con
     return 0;
 }
 
+static int check_names(const leat_loader *l, const leat__shape *shape, leat_error *err)
+{
+    for (uint32_t a = 1; a < shape->count; a++) {
+        for (uint32_t b = 0; b < a; b++) {
+            const char *name = shape->columns[a].tensor.name;
+            if (!leat__str_eq(name, shape->columns[b].tensor.name)) continue;
+            return leat__fail(err, LEAT_EINVAL,
+                              "%s: two outputs are named '%s': give the image another name, or leave out the "
+                              "field (fields)",
+                              leat_pack_path(l->pack), name);
+        }
+    }
+    return 0;
+}
+
 static int set_up_mixing(leat_loader *l, leat__shape *shape, leat_error *err)
 {
     leat__mixed_image *images = LEAT_NEW_ARRAY(LOADER, leat__mixed_image, (uint64_t)l->pipeline_count + 1);
@@ -554,6 +570,18 @@ static int set_up_mixing(leat_loader *l, leat__shape *shape, leat_error *err)
     return rc;
 }
 
+/* Fails, listing the fields of the pack. */
+static int unknown_field(const leat_pack *pack, const char *name, leat_error *err)
+{
+    char list[400] = "";
+    size_t n = 0;
+    for (uint32_t i = 0; i < leat_pack_field_count(pack) && n < sizeof list; i++)
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i > 0 ? ", " : "",
+                              leat_pack_field(pack, i)->name);
+    return leat__fail(err, LEAT_EINVAL, "%s: there is no field '%s'; it has %s%s", leat_pack_path(pack), name,
+                      list, n < sizeof list ? "" : "…");
+}
+
 static int set_up_shape(leat_loader *l, const leat_loader_opts *given, leat__shape *shape, leat_error *err)
 {
     uint32_t fields = leat_pack_field_count(l->pack);
@@ -563,8 +591,7 @@ static int set_up_shape(leat_loader *l, const leat_loader_opts *given, leat__sha
     if (shape->columns == NULL) return leat__fail_nomem(err, fields * sizeof(leat__column), "fields");
     for (uint32_t i = 0; i < given->field_count && given->fields != NULL; i++) {
         if (leat_pack_field_find(l->pack, given->fields[i]) < 0)
-            return leat__fail(err, LEAT_EINVAL, "%s: there is no field '%s'", leat_pack_path(l->pack),
-                              given->fields[i]);
+            return unknown_field(l->pack, given->fields[i], err);
     }
     LEAT_TRY(set_up_images(l, given, shape, err));
     LEAT_TRY(set_up_follow(l, given, shape, err));
@@ -580,6 +607,7 @@ static int set_up_shape(leat_loader *l, const leat_loader_opts *given, leat__sha
     LEAT_TRY(check_geometry(l, shape, err));
     LEAT_TRY(leat__sizes_extra(&l->opts, l->pipelines, l->pipeline_count, shape, err));
     LEAT_TRY(set_up_mixing(l, shape, err));
+    LEAT_TRY(check_names(l, shape, err));
     if (given->sample_fn != NULL && shape->count > LEAT_SAMPLE_FN_FIELDS)
         return leat__fail(err, LEAT_EINVAL, "a sample function gets at most %d fields, not %u",
                           LEAT_SAMPLE_FN_FIELDS, shape->count);

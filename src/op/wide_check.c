@@ -87,10 +87,10 @@ int leat__wide_settle(const leat__output_draft *draft, const leat__pixel_kind *k
     if (draft->normalized && whole)
         return leat__fail(err, LEAT_EINVAL, "Normalize needs a float type, such as ToDtype(f32)");
     if (whole && dtype != own)
-        return leat__fail(err, LEAT_EINVAL, "ToDtype(%s) would change the values of %s: use %s%s",
-                          leat_dtype_name(dtype), name_of(kind, field, text),
-                          own == LEAT_DTYPE_F32 ? "" : leat_dtype_name(own),
-                          own == LEAT_DTYPE_F32 ? "f32, f16 or bf16" : ", f32, f16 or bf16");
+        return leat__fail(
+            err, LEAT_EINVAL, "ToDtype(%s) would change the values of %s: use %s%sa float type, such as f32",
+            leat_dtype_name(dtype), name_of(kind, field, text),
+            own == LEAT_DTYPE_F32 ? "" : leat_dtype_name(own), own == LEAT_DTYPE_F32 ? "" : " or ");
     output->dtype = dtype;
     output->layout = draft->layout;
     norm->div = draft->scale ? full[kind->type] : 1;

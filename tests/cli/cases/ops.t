@@ -32,7 +32,7 @@ $ leat help --man Boxes | head -1
 # code keeps its case: in the examples, in no heading; and another case of a name is known
 $ leat help ops | grep -e '^COMBINATORS' -e 'RandomApply(Color'
 > leat load $LEAT_TEST_DATA/images-1.1.leat --ops 'RANDOMAPPLY(Cutout(9))'
-  leat load train.leat --ops "RandomApply(ColorJitter(0.4); Cutout(9))"
+  leat load train.leat --ops "RandomResizedCrop(64); RandomApply(ColorJitter(0.4))"
 COMBINATORS: APPLY THE OPS INSIDE
 ! leat load: there is no op 'RANDOMAPPLY'; did you mean 'RandomApply'?
 = 2

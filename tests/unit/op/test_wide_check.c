@@ -45,10 +45,13 @@ static void refusals_name_op_field_and_kind(void **state)
     refused(five, "CenterCrop(8); RandomErasing; ToDtype(f32)", "RandomErasing blanks 8-bit pixels");
     refused(five, "CenterCrop(8); Normalize((1, 2, 3), 1)",
             "Normalize.mean: one number or 5 for field 'bands'");
-    refused(five, "CenterCrop(8); ToDtype(u8)", "ToDtype(u8) would change the values of field 'bands'");
+    refused(five, "CenterCrop(8); ToDtype(u8)",
+            "ToDtype(u8) would change the values of field 'bands' (uint16, 5 channels): use u16 or a float "
+            "type, such as f32");
     refused(five, "CenterCrop(8); Normalize(0, 1); ToDtype(u16)", "Normalize needs a float type");
     refused((leat__pixel_kind){LEAT__SAMPLE_U8, 17}, "CenterCrop(8)", "17 channels: at most 16");
-    refused((leat__pixel_kind){LEAT__SAMPLE_F32, 1}, "CenterCrop(8); ToDtype(u16)", "use f32, f16 or bf16");
+    refused((leat__pixel_kind){LEAT__SAMPLE_F32, 1}, "CenterCrop(8); ToDtype(u16)",
+            "use a float type, such as f32");
     refused((leat__pixel_kind){0}, "CenterCrop(8); ToDtype(u16)", "ToDtype(u16) needs images of uint16");
     refused((leat__pixel_kind){0}, "Pad(1, fill=256); CenterCrop(8)",
             "Pad.fill: 256 is out of range (0 to 255)");
