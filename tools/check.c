@@ -79,7 +79,9 @@ static void print_text(cli *c, const char *output, const leat_check_stats *st)
 static int finish(cli *c, const char *output, const leat_check_stats *st)
 {
     if (st->ignored)
-        cli_warn(c, "%llu file%s skipped, hidden or not an image by name; --strict takes every file",
+        cli_warn(c,
+                 "%llu file%s skipped, hidden (a folder counts as one) or not an image by name; --strict "
+                 "takes every file",
                  (unsigned long long)st->ignored, st->ignored == 1 ? " was" : "s were");
     if (c->json) {
         leat__buf buf;
@@ -110,6 +112,12 @@ static int finish_labels(cli *c, const char *output, const leat_check_labels_sta
         cli_out(c, "%llu labels of %u classes: %llu probably wrong, %llu images far from their class; %s\n",
                 (unsigned long long)st->labelled, st->classes, (unsigned long long)st->wrong,
                 (unsigned long long)st->outliers, leat__format_seconds(st->seconds, took, sizeof took));
+        if (st->without_vector)
+            cli_out(c, "%llu labelled images without a vector (zeros or not finite) did not vote\n",
+                    (unsigned long long)st->without_vector);
+        if (st->without_scores)
+            cli_out(c, "%llu labelled images without finite predictions were not judged\n",
+                    (unsigned long long)st->without_scores);
         if (leat_pack_open(&pack, output, NULL, NULL) != 0) pack = NULL;
         for (uint32_t i = 0; i < st->examples && pack; i++)
             if (leat_pack_key(pack, st->example[i], key, sizeof key, &size, NULL) == 0)
@@ -226,24 +234,29 @@ const cli_command cli_cmd_check = {
                                {.name = NULL}},
     .options = {{"Checking", options}, {"Labels", labels}},
     .required = "output",
-    .json = (const cli_key[]){{"samples", "images checked"},
-                              {"ok", "images that could be decoded"},
-                              {"found", "images with an issue"},
-                              {"issues", "by name: count, limit, examples"},
-                              {"ignored", "files skipped because of their names"},
-                              {"bytes_in", "bytes of the images"},
-                              {"bytes_out", "bytes of the columns"},
-                              {"resumed", "images checked by an interrupted run before this one"},
-                              {"budget_peak_bytes", "peak bytes in flight"},
-                              {"labelled", "labels: images with a label"},
-                              {"classes", "labels: how many"},
-                              {"wrong", "labels: probably wrong ones"},
-                              {"outliers", "labels: images far from their class"},
-                              {"examples", "labels: keys of the most suspicious ones"},
-                              {"seconds", "time taken"},
-                              {"cpu_seconds", "CPU time taken"},
-                              {"images_per_cpu_s", "images per second of CPU time"},
-                              {NULL, NULL}},
+    .json =
+        (const cli_key[]){{"samples", "images checked"},
+                          {"ok", "images that could be decoded"},
+                          {"found", "images with an issue"},
+                          {"issues", "by name: count, limit, examples"},
+                          {"ignored", "files skipped because of their names"},
+                          {"bytes_in", "bytes of the images"},
+                          {"bytes_out", "bytes of the columns"},
+                          {"resumed", "images checked by an interrupted run before this one"},
+                          {"budget_peak_bytes", "peak bytes in flight"},
+                          {"labelled", "labels: images with a label"},
+                          {"classes", "labels: how many"},
+                          {"wrong", "labels: probably wrong ones"},
+                          {"outliers", "labels: images far from their class"},
+                          {"without_vector",
+                           "labels: labelled images whose vector is zeros or not finite; they do not vote"},
+                          {"without_scores",
+                           "labels: labelled images whose predictions are not finite; they are not judged"},
+                          {"examples", "labels: keys of the most suspicious ones"},
+                          {"seconds", "time taken"},
+                          {"cpu_seconds", "CPU time taken"},
+                          {"images_per_cpu_s", "images per second of CPU time"},
+                          {NULL, NULL}},
     .remote = true,
     .run = run,
 };

@@ -64,7 +64,7 @@ void cli_adapt(cli *c, const cli_line *line)
     const bool allowed = color == 1 || (color == 0 && !env_set("NO_COLOR") && !dumb);
     c->color_out = allowed && (color == 1 || isatty(STDOUT_FILENO));
     c->color_err = allowed && (color == 1 || isatty(STDERR_FILENO));
-    c->log.level = c->quiet ? LEAT_LOG_ERROR : c->verbose ? LEAT_LOG_DEBUG : LEAT_LOG_WARN;
+    c->log.level = c->verbose ? LEAT_LOG_DEBUG : LEAT_LOG_WARN; /* --quiet keeps warnings */
 }
 
 int cli_columns(int fd)

@@ -27,6 +27,7 @@
 #define CLI_MODEL_KEYS                                                                                       \
     {"model", "the model that was used"}, {"seconds", "time of the run"},                                    \
         {"images_per_s", "rate of this run, all ranks"}, {"verdict", "the doctor's verdict"},                \
+        {"already_complete", "--resume: an earlier run with the same options had finished"},                 \
     {                                                                                                        \
         "limit", "what limited the rate, such as io or cpu"                                                  \
     }

@@ -47,11 +47,11 @@ static void fill(cli *c, leat_decontaminate_opts *o)
 static void print_text(cli *c, const leat_decontaminate_opts *o, const leat_decontaminate_stats *st)
 {
     char in[24], cut[24], took[24], words[160];
-    cli_out(c, "%llu documents: %llu contaminated, %llu dropped, %llu kept\n",
-            (unsigned long long)st->documents, (unsigned long long)st->contaminated,
+    cli_out(c, "%llu document%s: %llu contaminated, %llu dropped, %llu kept\n",
+            (unsigned long long)st->documents, cli_s(st->documents), (unsigned long long)st->contaminated,
             (unsigned long long)st->dropped, (unsigned long long)st->kept);
     if (st->spans)
-        cli_out(c, "%llu spans cut out, %s\n", (unsigned long long)st->spans,
+        cli_out(c, "%llu span%s cut out, %s\n", (unsigned long long)st->spans, cli_s(st->spans),
                 leat__format_bytes(st->bytes_removed, cut, sizeof cut));
     cli_out(c, "%llu of %llu evaluation texts were found; %llu have fewer than %u words\n",
             (unsigned long long)st->evals_found, (unsigned long long)st->evals,

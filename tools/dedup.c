@@ -125,22 +125,23 @@ static void print_plan(cli *c, const leat_dedup_stats *st)
 static void print_text(cli *c, const leat_dedup_stats *st)
 {
     char in[24], took[24], disk[24], words[160];
-    cli_out(c, "%llu documents: ", (unsigned long long)st->documents);
+    cli_out(c, "%llu document%s: ", (unsigned long long)st->documents, cli_s(st->documents));
     if (st->rule_count) cli_out(c, "%llu dropped by rules, ", (unsigned long long)st->dropped);
-    cli_out(c, "%llu kept, %llu removed in %llu clusters", (unsigned long long)st->kept,
-            (unsigned long long)st->removed, (unsigned long long)st->clusters);
+    cli_out(c, "%llu kept, %llu removed in %llu cluster%s", (unsigned long long)st->kept,
+            (unsigned long long)st->removed, (unsigned long long)st->clusters, cli_s(st->clusters));
     if (st->against)
         cli_out(c, ", %llu for one of %llu in the index", (unsigned long long)st->removed_against,
                 (unsigned long long)st->against);
     if (st->below_threshold)
         cli_out(c, " (%llu of them below the threshold to the kept one)",
                 (unsigned long long)st->below_threshold);
-    cli_out(c, "\n%s of text, %s, %.0f MB per CPU-second; %llu comparisons%s, %llu %s; %s on disk\n",
+    cli_out(c, "\n%s of text, %s, %.0f MB per CPU-second; %llu comparison%s%s, %llu %s; %s on disk\n",
             leat__format_bytes(st->text_bytes, in, sizeof in),
             leat__format_seconds(st->seconds, took, sizeof took),
             st->cpu_seconds > 0 ? (double)st->text_bytes / 1e6 / st->cpu_seconds : 0.0,
-            (unsigned long long)st->candidates, st->rows ? " in bands" : "", (unsigned long long)st->verified,
-            st->rows ? "similar" : "equal", leat__format_bytes(st->disk_bytes, disk, sizeof disk));
+            (unsigned long long)st->candidates, cli_s(st->candidates), st->rows ? " in bands" : "",
+            (unsigned long long)st->verified, st->rows ? "similar" : "equal",
+            leat__format_bytes(st->disk_bytes, disk, sizeof disk));
     if (st->load.limit) cli_out(c, "%s\n", leat__text_load_words(&st->load, words));
 }
 
@@ -148,14 +149,15 @@ static void print_pieces(cli *c, const leat_dedup_opts *o, const leat_dedup_stat
 {
     char in[24], out[24], took[24];
     if (o->level == LEAT_LEVEL_SUBSTRING)
-        cli_out(c, "%llu sequences of words: %llu spans removed", (unsigned long long)st->pieces,
-                (unsigned long long)st->pieces_removed);
+        cli_out(c, "%llu sequence%s of words: %llu span%s removed", (unsigned long long)st->pieces,
+                cli_s(st->pieces), (unsigned long long)st->pieces_removed, cli_s(st->pieces_removed));
     else
-        cli_out(c, "%llu %s: %llu removed", (unsigned long long)st->pieces,
-                o->level == LEAT_LEVEL_LINE ? "lines" : "paragraphs", (unsigned long long)st->pieces_removed);
-    cli_out(c, " (%s) from %llu of %llu documents; nothing is left of %llu\n",
+        cli_out(c, "%llu %s%s: %llu removed", (unsigned long long)st->pieces,
+                o->level == LEAT_LEVEL_LINE ? "line" : "paragraph", cli_s(st->pieces),
+                (unsigned long long)st->pieces_removed);
+    cli_out(c, " (%s) from %llu of %llu document%s; nothing is left of %llu\n",
             leat__format_bytes(st->bytes_removed, out, sizeof out), (unsigned long long)st->changed,
-            (unsigned long long)st->documents, (unsigned long long)st->removed);
+            (unsigned long long)st->documents, cli_s(st->documents), (unsigned long long)st->removed);
     cli_out(c, "%s of text, %s, %.0f MB per CPU-second\n", leat__format_bytes(st->text_bytes, in, sizeof in),
             leat__format_seconds(st->seconds, took, sizeof took),
             st->cpu_seconds > 0 ? (double)st->text_bytes / 1e6 / st->cpu_seconds : 0.0);
@@ -167,6 +169,8 @@ static int finish(cli *c, const leat_dedup_opts *o, const leat_dedup_stats *st)
     if (st->unscored)
         cli_warn(c, "%llu of %llu documents have no number in \"%s\": kept only if no duplicate has one",
                  (unsigned long long)st->unscored, (unsigned long long)st->documents, o->keep_field);
+    if (st->already_complete)
+        cli_tell(c, "%s: already complete: a run with the same options and input wrote it", o->output);
     if (c->json) {
         leat__buf buf;
         leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
@@ -174,6 +178,7 @@ static int finish(cli *c, const leat_dedup_opts *o, const leat_dedup_stats *st)
         int printed = cli_json(c, &buf);
         return printed != CLI_OK ? printed : code;
     }
+    if (st->already_complete) return code;
     if (o->plan_only) print_plan(c, st);
     else if (o->level) print_pieces(c, o, st);
     else print_text(c, st);
@@ -305,12 +310,14 @@ const cli_command cli_cmd_dedup = {
             {"dropped", "documents that violate a rule of --profile or --set"},
             {"rules[].rule", "name of a rule of --profile or --set"},
             {"rules[].profile", "profile it comes from"},
-            {"rules[].threshold", "its threshold"},
+            {"rules[].threshold", "its threshold; null = --set switched it off"},
             {"rules[].failed", "documents that violate it"},
             {"rules[].first", "documents for which it is the first violated rule"},
             {"bad", "lines that could not be read"},
             {"lone_surrogates", "escapes without UTF-8 form, read as U+FFFD"},
-            {"empty", "documents without words (datatrove: without a shingle), always kept"},
+            {"empty",
+             "documents without words (datatrove: without a shingle), always kept; substring: with fewer "
+             "words than --words"},
             {"unreadable", "images: those that could not be decoded; they are kept"},
             {"candidates", "pairs compared, of texts once for each band that a pair shares"},
             {"verified", "of these, comparisons above the threshold"},
@@ -335,6 +342,7 @@ const cli_command cli_cmd_dedup = {
             {"memory_share", "in which work waited only for memory"},
             {"budget_peak_bytes", "peak bytes in flight"},
             {"resumed", "1 when an interrupted run was continued"},
+            {"already_complete", "with --resume: true when the output was complete; absent = it was not"},
             {"against", "documents of the index of --against"},
             {"removed_against", "documents removed for one of these"},
             {"index_bytes", "bytes of the index that was saved"},

@@ -67,16 +67,15 @@ static int finish(cli *c, const leat_dedup_images_stats *st)
         leat__dedup_images_json(st, &buf);
         return cli_json(c, &buf);
     }
-    cli_out(c,
-            "%llu images: %llu pairs of duplicates (%llu with equal pixels), %llu "
-            "probable; %llu clusters, "
-            "%llu "
-            "images to keep, %llu to remove\n",
-            (unsigned long long)st->samples, (unsigned long long)st->pairs, (unsigned long long)st->exact,
-            (unsigned long long)st->probable, (unsigned long long)st->clusters, (unsigned long long)st->kept,
-            (unsigned long long)st->removed);
-    cli_out(c, "%llu pairs compared, %s, %.1f CPU-seconds\n", (unsigned long long)st->candidates,
-            leat__format_seconds(st->seconds, took, sizeof took), st->cpu_seconds);
+    cli_out(
+        c,
+        "%llu image%s: %llu pair%s of duplicates (%llu with equal pixels), %llu probable; %llu cluster%s, "
+        "%llu image%s to keep, %llu to remove\n",
+        (unsigned long long)st->samples, cli_s(st->samples), (unsigned long long)st->pairs, cli_s(st->pairs),
+        (unsigned long long)st->exact, (unsigned long long)st->probable, (unsigned long long)st->clusters,
+        cli_s(st->clusters), (unsigned long long)st->kept, cli_s(st->kept), (unsigned long long)st->removed);
+    cli_out(c, "%llu pair%s compared, %s, %.1f CPU-seconds\n", (unsigned long long)st->candidates,
+            cli_s(st->candidates), leat__format_seconds(st->seconds, took, sizeof took), st->cpu_seconds);
     if (st->unreadable)
         cli_warn(
             c,

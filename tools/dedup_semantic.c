@@ -34,17 +34,16 @@ static int finish(cli *c, const leat_dedup_semantic_stats *st)
         leat__dedup_semantic_json(st, &buf);
         return cli_json(c, &buf);
     }
-    cli_out(c, "%llu rows: %llu to keep, %llu to remove, with a similarity of %.4f or more\n",
-            (unsigned long long)st->samples, (unsigned long long)st->kept, (unsigned long long)st->removed,
-            st->threshold);
+    cli_out(c, "%llu row%s: %llu to keep, %llu to remove, with a similarity of %.4f or more\n",
+            (unsigned long long)st->samples, cli_s(st->samples), (unsigned long long)st->kept,
+            (unsigned long long)st->removed, st->threshold);
     if (st->without_vector > 0)
         cli_out(c, "%llu rows without a vector (zeros or not finite) were not compared and stay\n",
                 (unsigned long long)st->without_vector);
-    cli_out(c,
-            "%u clusters, %llu pairs compared, %s, %.1f CPU-seconds, %s of memory "
-            "planned%s\n",
-            st->clusters, (unsigned long long)st->pairs, leat__format_seconds(st->seconds, took, sizeof took),
-            st->cpu_seconds, leat__format_bytes(st->plan_memory, memory, sizeof memory),
+    cli_out(c, "%u cluster%s, %llu pair%s compared, %s, %.1f CPU-seconds, %s of memory planned%s\n",
+            st->clusters, cli_s(st->clusters), (unsigned long long)st->pairs, cli_s(st->pairs),
+            leat__format_seconds(st->seconds, took, sizeof took), st->cpu_seconds,
+            leat__format_bytes(st->plan_memory, memory, sizeof memory),
             st->in_memory ? "" : ", vectors read from disk");
     return CLI_OK;
 }

@@ -128,11 +128,11 @@ static void fill(cli *c, leat_filter_opts *o)
 static void print_text(cli *c, const leat_filter_stats *st, bool score_only)
 {
     char in[24], took[24], words[160];
-    cli_out(c, "%llu documents", (unsigned long long)st->documents);
+    cli_out(c, "%llu document%s", (unsigned long long)st->documents, cli_s(st->documents));
     if (!score_only || st->rule_count)
         cli_out(c, ": %llu %s, %llu %s", (unsigned long long)st->kept, score_only ? "pass the rules" : "kept",
                 (unsigned long long)st->dropped, score_only ? "do not" : "dropped");
-    if (st->bad) cli_out(c, "; %llu bad lines", (unsigned long long)st->bad);
+    if (st->bad) cli_out(c, "; %llu bad line%s", (unsigned long long)st->bad, cli_s(st->bad));
     cli_out(c, "\n%s of text, %s, %.0f MB per CPU-second\n",
             leat__format_bytes(st->text_bytes, in, sizeof in),
             leat__format_seconds(st->seconds, took, sizeof took),
@@ -203,8 +203,8 @@ static int run(cli *c)
     for (size_t i = 0; i < n; i++) inputs[i] = cli_arg(c, i);
     fill(c, &o);
     if (!o.output && !o.explain && !o.look && !o.report) return cli_usage(c, "--output is needed");
-    if (!o.profile && !o.set && !o.modify && !o.columns && !o.score_only && !o.lid && !o.lang && !o.explain &&
-        !o.look && !o.report)
+    if (!o.profile && !o.set && !o.modify && !o.columns && !o.score_only && !o.lid && !o.lang &&
+        o.lang_min == 0 && !o.explain && !o.look && !o.report)
         return cli_usage(c, "nothing to do: give --profile NAMES, --set RULES, --modify or --columns");
     if (cli_given(c, "seed") && !o.look && !o.report) return cli_usage(c, "--seed needs --look or --report");
     if (cli_given(c, "on")) return cli_python_ray(c);
@@ -283,7 +283,7 @@ const cli_command cli_cmd_filter = {
                               {"columns_missing", "columns that no kept document has; absent = none"},
                               {"rules[].rule", "name of a rule"},
                               {"rules[].profile", "profile it comes from"},
-                              {"rules[].threshold", "its threshold"},
+                              {"rules[].threshold", "its threshold; null = --set switched it off"},
                               {"rules[].failed", "documents that violate it"},
                               {"rules[].first", "documents for which it is the first violated rule"},
                               {"kind", "with --look, one line per document: kept, dropped or borderline"},

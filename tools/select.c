@@ -26,7 +26,7 @@ static const leat__param selecting[] = {
     CLI_PATH("embeddings", 'e', NULL, "PACK", "vectors of the samples: leat embed writes them"),
     CLI_STRING("field", 0, NULL, "NAME", "field of the vectors, when their pack has several"),
     CLI_STRING("with", 0, NULL, "PACKS",
-               "columns of the samples, separated by commas: leat check writes some"),
+               "packs with columns of the samples, separated by commas: leat check writes some"),
     CLI_STRING("where", 0, NULL, "COND",
                "choose only samples that meet this condition on their columns; see leat "
                "help pack"),
@@ -123,6 +123,9 @@ static int finish(cli *c, const leat_select_stats *st)
     if (st->excluded) cli_out(c, ", %llu left out by conditions", (unsigned long long)st->excluded);
     if (st->unknown)
         cli_out(c, ", %llu left out without a finite number in a column", (unsigned long long)st->unknown);
+    if (st->without_vector)
+        cli_out(c, ", %llu left out without a vector (zeros or not finite)",
+                (unsigned long long)st->without_vector);
     if (st->resumed)
         cli_out(c, ", %llu of them by the interrupted run before", (unsigned long long)st->resumed);
     if (st->near) cli_out(c, ", %llu too near to others", (unsigned long long)st->near);
@@ -226,6 +229,9 @@ const cli_command cli_cmd_select = {
                    "of values), typicality (neighbours), "
                    "similarity (query), random (seed), threshold (where). All have a "
                    "strength. docs/images.md has an example.\n\n"
+                   "A column that several packs have is named with its file, without folder and "
+                   ".leat: img.keep is keep of img.leat. Where such a name has other characters than "
+                   "letters, digits, _ and dots, a condition has it in backquotes: `img-2.keep`.\n\n"
                    "Distances are those of vectors scaled to unit length: sqrt(2 - 2 x cosine), 0 to 2.",
     .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"}, {.name = NULL}},
     .options = {{"Selecting", selecting}, {"One strategy", one}, {"Running", running}},
@@ -239,6 +245,7 @@ const cli_command cli_cmd_select = {
             {"round", "number of this selection, 0 without a previous one"},
             {"excluded", "samples left out by conditions"},
             {"unknown", "samples left out because a column of weights has no finite number for them"},
+            {"without_vector", "samples left out because their vector is zeros or not finite"},
             {"near",
              "samples left out because they are too near to a chosen one; 0 when the count was reached"},
             {"distances", "distances computed"},

@@ -41,7 +41,7 @@ const cli_command cli_cmd_tag = {
         "select balances, weighs and filters by them, leat view shows them.\n\n"
         "A TorchScript model that takes a list of images gives boxes, as torchvision's detectors do: boxes "
         "(x1, y1, x2, y2 in pixels), box_tags, box_scores, box_count, and as tag the class of the best box, "
-        "or 0. Such a model gets the images in their own size.\n\n" CLI_MODEL_PARTS,
+        "or -1 without boxes. Such a model gets the images in their own size.\n\n" CLI_MODEL_PARTS,
     .args =
         (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack with images"}, {.name = NULL}},
     .options = {{"Model", model}, {"Running", run_options}},

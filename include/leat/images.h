@@ -133,12 +133,15 @@ typedef struct leat_check_labels_stats {
     uint32_t reserved;
     uint64_t example[LEAT_CHECK_EXAMPLES];
     double seconds, cpu_seconds;
+    uint64_t
+        without_vector; /* labelled rows whose vector is zeros or not finite: see leat_dedup_semantic_stats */
+    uint64_t without_scores; /* labelled rows whose predictions are not finite; they are not judged */
 } leat_check_labels_stats;
 
 /* Finds labels that contradict the nearest images or the predictions, and images far from the others in their
  * class. Writes the columns label, suggested, issues (1: wrong label, 2: outlier), rank, suspicion,
- * confidence and outlier. stats may be NULL; set its struct_size first. LEAT_EBUDGET: needs more memory than
- * was given. */
+ * confidence and outlier; the last three are NaN for rows that are not judged. stats may be NULL; set its
+ * struct_size first. LEAT_EBUDGET: needs more memory than was given. */
 LEAT_API int leat_check_labels(const leat_check_labels_opts *opts, leat_check_labels_stats *stats,
                                leat_error *err) LEAT_MUST_CHECK;
 

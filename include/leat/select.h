@@ -114,6 +114,9 @@ typedef struct leat_select_stats {
     uint64_t unknown; /* rows left out because a column of WEIGHTS is not a finite number */
     uint64_t resumed; /* rows in `selected` that an interrupted run had chosen, from OUTPUT.state */
     uint64_t asked;   /* rows to choose by `count` or `share`, also from `config`; 0 = neither is set */
+    /* Rows left out because a strategy uses vectors and theirs is zeros or not finite, such as images that
+     * cannot be read. */
+    uint64_t without_vector;
 } leat_select_stats;
 
 /* Chooses rows and writes the columns selected, order, round, score, distance and reason. stats may be NULL;

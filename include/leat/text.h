@@ -126,9 +126,9 @@ typedef struct leat_text_load {
 typedef struct leat_filter_rule {
     char name[48];    /* "words.min" */
     char profile[32]; /* "" = from `set` */
-    double threshold;
-    uint64_t failed; /* documents that violate it */
-    uint64_t first;  /* documents for which it is the first violated rule */
+    double threshold; /* NaN = `set` switched the rule off */
+    uint64_t failed;  /* documents that violate it */
+    uint64_t first;   /* documents for which it is the first violated rule */
 } leat_filter_rule;
 
 typedef struct leat_filter_stats {
@@ -258,7 +258,8 @@ typedef struct leat_dedup_stats {
     uint64_t documents, kept, removed;
     uint64_t clusters; /* kept documents with duplicates */
     uint64_t bad, lone_surrogates;
-    uint64_t empty;           /* documents without words: never duplicates */
+    uint64_t empty;           /* documents without words: never duplicates; substring: with fewer words than
+                               * `shingle_words` */
     uint64_t candidates;      /* comparisons; a pair counts for each band that it shares */
     uint64_t verified;        /* candidates above the threshold */
     uint64_t below_threshold; /* removed documents that are not similar to the kept one */
@@ -284,6 +285,9 @@ typedef struct leat_dedup_stats {
     uint32_t rule_count, reserved;
     leat_filter_rule rules[LEAT_FILTER_RULES_MAX];
     uint64_t unscored; /* LEAT_KEEP_FIELD: documents without a number, as NaN and text: below all numbers */
+    /* 1 = `resume` found the complete output of a run with the same options and input: these are the
+     * counts of its report, and nothing was done */
+    uint64_t already_complete;
 } leat_dedup_stats;
 
 /* Removes duplicates. LEAT_EBUDGET, before anything is read, when the plan does

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A pack and the column packs beside it, as one table whose int and float fields are read by name.
- * When two packs have a field of the same name, the main pack wins, then the first of the column
- * packs in the order given.
+ * A name that several columns have is refused when it is used. The full name says which one is meant: the
+ * name of the file without its folder and ".leat", a dot, the name of the field ("photos.check.blur").
  */
 #ifndef LEAT_CURATE_COLUMN_PACKS_H
 #define LEAT_CURATE_COLUMN_PACKS_H
@@ -13,10 +13,21 @@
 
 #include "base/error.h"
 
+typedef struct leat__pack_column {
+    leat_pack *pack;
+    uint64_t first; /* first row of the pack */
+    uint32_t field;
+    const leat_field *is;
+    char *full;
+    bool shared; /* another pack has a column of this name too */
+} leat__pack_column;
+
 typedef struct leat__column_packs {
     leat_pack **pack;
     uint64_t *first; /* number of the first row of each pack */
     uint32_t count;
+    leat__pack_column *column; /* int and float fields of all packs */
+    uint32_t columns;
     uint64_t rows;
 } leat__column_packs;
 
@@ -26,7 +37,9 @@ int leat__column_packs_open(leat__column_packs *s, const char *path, const char 
                             uint32_t count, leat_error *err) LEAT_MUST_CHECK;
 void leat__column_packs_close(leat__column_packs *s);
 
-/* Reads a column as numbers, one per row. */
+/* Reads a column as numbers, one per row. LEAT_ENOFIELD: no column has the name; LEAT_EINVAL: several have
+ * it.
+ */
 int leat__column_packs_numbers(leat__column_packs *s, const char *name, double *out,
                                leat_error *err) LEAT_MUST_CHECK;
 

@@ -105,6 +105,7 @@ typedef struct leat__dedup {
     uint64_t since_save;              /* input bytes since the state was saved */
     uint64_t bytes_done, bytes_total; /* in all passes, for progress */
     char settings[40];                /* hash of everything that affects the result */
+    char run_key[40];                 /* hash of that, the form of the output and stamps of the inputs */
     /* The index of an earlier run. Its documents have the lowest numbers. */
     leat__file *index;
     uint64_t against; /* documents in the index */
@@ -200,6 +201,9 @@ int leat__dedup_state_inputs(const leat__dedup_state *s, leat__text_files *files
 void leat__dedup_state_mark(const leat__spill *s, uint64_t *length, uint64_t *sum);
 /* Computes d->settings, a hash of the options and the inputs. */
 int leat__dedup_settings(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
+
+/* Sets d->run_key, by which a complete output is recognized later. */
+int leat__dedup_key(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 
 /* Opens the sketches, which are read by line or rank on the thread that runs the phase. */
 int leat__dedup_sketches_open(leat__dedup *d, uint64_t memory, leat_error *err) LEAT_MUST_CHECK;

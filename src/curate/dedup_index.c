@@ -48,7 +48,7 @@ static const char *kind_name(uint32_t kind)
                                         "fuzzy (datatrove)"};
     uint32_t compatible = kind >> 8;
     if ((kind & 255) == LEAT_DEDUP_EXACT) return "exact";
-    return compatible < LEAT_COUNT(fuzzy) ? fuzzy[compatible] : "another kind of";
+    return compatible < LEAT_COUNT(fuzzy) ? fuzzy[compatible] : "of another kind";
 }
 
 /* Computes the footer: the hash of the records, then of the header. */
@@ -62,6 +62,22 @@ static void finish_hash(leat__hasher *h, const leat__index_header *head, uint8_t
 
 /* ---- reading ---- */
 
+/* Says what the index was made with. */
+static int refuse_other(const char *path, const leat__index_header *h, const leat__index_header *want,
+                        leat_error *err)
+{
+    if (h->kind != want->kind)
+        return leat__fail(err, LEAT_ESTATE,
+                          "%s: was made by leat dedup %s, and cannot be used by leat dedup %s", path,
+                          kind_name(h->kind), kind_name(want->kind));
+    if (h->kind == LEAT_DEDUP_EXACT)
+        return leat__fail(err, LEAT_ESTATE, "%s: was made %s `normalize` (use the same)", path,
+                          h->normalize ? "with" : "without");
+    return leat__fail(err, LEAT_ESTATE,
+                      "%s: was made with shingles of %u %s, %u bands and %u rows (use the same)", path,
+                      h->words ? h->words : h->chars, h->words ? "words" : "characters", h->bands, h->rows);
+}
+
 static int check_header(const leat__dedup *d, const char *path, const leat__index_header *h, uint64_t size,
                         leat_error *err)
 {
@@ -72,10 +88,7 @@ static int check_header(const leat__dedup *d, const char *path, const leat__inde
     if (h->kind != want.kind || h->normalize != want.normalize || h->words != want.words ||
         h->chars != want.chars || h->bands != want.bands || h->rows != want.rows ||
         h->sketch_bytes != want.sketch_bytes)
-        return leat__fail(err, LEAT_ESTATE,
-                          "%s: was made by %s deduplication with %u words, %u characters, %u bands, %u "
-                          "rows, normalize=%u (use the same)",
-                          path, kind_name(h->kind), h->words, h->chars, h->bands, h->rows, h->normalize);
+        return refuse_other(path, h, &want, err);
     if (size < sizeof *h + FOOTER || h->bytes != size - sizeof *h - FOOTER || h->documents >= UINT32_MAX)
         return leat__fail(err, LEAT_EDATA, "%s: is %llu bytes, expected %llu (truncated?)", path,
                           (unsigned long long)size, (unsigned long long)(h->bytes + sizeof *h + FOOTER));
@@ -169,6 +182,7 @@ static int add_document(leat__dedup *d, uint32_t number, source *s, leat__buf *r
     LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_ENDS, &d->st.ids_bytes, 8, err));
     if (d->opts->keep != LEAT_KEEP_FIRST)
         LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_KEEP, &first, sizeof first, err));
+    if (d->rules.count > 0) LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_DROPPED, "", 1, err)); /* never */
     if (!d->opts->index) return 0;
     return leat__spill_put(&d->side, LEAT__SIDE_DIGESTS, digests, 8 * (size_t)d->bands, err);
 }

@@ -33,6 +33,7 @@
 #define BLOCK 4096u /* records */
 #define SLICES_MAX (1u << 20)
 #define LARGE (256u << 10)
+#define LOOK_BLOCKS 64u  /* blocks between two checks of the stop flag: 262144 records, about 30 ms */
 #define REPORT_BYTES 256 /* upper bound for the report about one line */
 
 enum { OUT_KEPT, OUT_CHANGED, OUT_BAD, OUT_REPORT };
@@ -459,6 +460,8 @@ static int mark_slice(lines *l, leat__file *f, record *block, uint64_t slice, ui
     *full = false;
     for (uint64_t at = 0; at < records; at += BLOCK) {
         uint64_t n = LEAT_MIN(BLOCK, records - at);
+        if (at / BLOCK % LOOK_BLOCKS == 0 && tell(l, l->d->files.total, 0) != 0)
+            return leat__fail(err, LEAT_ECANCELED, "the run was stopped");
         LEAT_TRY(leat__file_pread(f, block, n * sizeof *block, at * sizeof *block, err));
         for (uint64_t i = 0; i < n; i++) {
             if ((block[i].low >> 32) * slices >> 32 != slice) continue;

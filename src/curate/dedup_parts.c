@@ -22,6 +22,7 @@
 #include "base/num.h"
 #include "curate/dedup_index.h"
 #include "curate/dedup_places.h"
+#include "curate/sealed.h"
 #include "io/file.h"
 
 #define BLOCK 4096u
@@ -106,7 +107,7 @@ static int begin(leat__dedup *d, leat__buf *json, leat_error *err)
     LEAT_TRY(begin_folder(d, err));
     leat__buf_init(&stats, LEAT__MEM_CURATE, 1u << 20);
     leat__dedup_json(d->stats, &stats); /* includes the plan */
-    int rc = leat__part_store(d->part, leat__dedup_path(d, "begin.json", path), &stats, err);
+    int rc = leat__part_mark(d->part, leat__dedup_path(d, "begin.json", path), &stats, err);
     leat__buf_reset(&stats);
     if (rc != 0) return rc;
     leat__json_init(&j, json, 0);
@@ -142,7 +143,7 @@ static int publish_sketch(leat__dedup *d, const char *folder, leat_error *err)
     leat__text_meter_load(&d->meter, &d->stats->load);
     d->stats->seconds = (double)d->meter.elapsed_ns / (double)LEAT_NS_PER_S;
     leat__dedup_json(d->stats, &stats);
-    int rc = leat__part_store(p, leat__part_path(p, "load", p->number, ".json", to), &stats, err);
+    int rc = leat__part_mark(p, leat__part_path(p, "load", p->number, ".json", to), &stats, err);
     leat__buf_reset(&stats);
     if (rc != 0) return rc;
     snprintf(from, sizeof from, "%.4000s/state.json", folder);
@@ -272,7 +273,7 @@ static int publish_edges(leat__dedup *d, const char *folder, leat_error *err)
                         leat__part_path(p, "edges", p->number, "", to), err));
     leat__buf_init(&json, LEAT__MEM_CURATE, 64u << 20);
     leat__dedup_state_json(d, &json);
-    int rc = leat__part_store(p, leat__part_path(p, "edges", p->number, ".json", to), &json, err);
+    int rc = leat__part_mark(p, leat__part_path(p, "edges", p->number, ".json", to), &json, err);
     leat__buf_reset(&json);
     return rc;
 }
@@ -441,24 +442,13 @@ out:
     return rc;
 }
 
-/* Reads the stats that a task or BEGIN stored. */
-static int read_stats(const char *path, json_t **stats, leat_error *err)
-{
-    char *data = NULL;
-    size_t len;
-    LEAT_TRY(leat__file_load(path, 1u << 20, 1, &data, &len, err));
-    *stats = json_loadb(data, len, 0, NULL);
-    leat__free(data);
-    return *stats ? 0 : leat__fail(err, LEAT_EDATA, "%s: is damaged (use `force` to start over)", path);
-}
-
 /* Adds the stored stats: the plan, the kind of input, and the load of the sketch tasks. */
 static int add_stored(leat__dedup *d, leat_error *err)
 {
     leat_dedup_stats *st = d->stats;
     char path[4096];
     json_t *stats = NULL;
-    LEAT_TRY(read_stats(leat__dedup_path(d, "begin.json", path), &stats, err));
+    LEAT_TRY(leat__sealed_load(leat__dedup_path(d, "begin.json", path), 1u << 20, &stats, err));
     st->plan_documents = number(stats, "plan_documents");
     st->plan_memory = number(stats, "plan_memory");
     st->plan_disk = number(stats, "plan_disk");
@@ -466,7 +456,8 @@ static int add_stored(leat__dedup *d, leat_error *err)
     st->bytes_in = number(stats, "bytes_in");
     json_decref(stats);
     for (uint32_t i = 0; i < d->part->parts; i++) {
-        LEAT_TRY(read_stats(leat__part_path(d->part, "load", i, ".json", path), &stats, err));
+        leat__part_path(d->part, "load", i, ".json", path);
+        LEAT_TRY(leat__sealed_load(path, 1u << 20, &stats, err));
         leat__part_load(stats, &d->meter);
         st->budget_peak_bytes = LEAT_MAX(st->budget_peak_bytes, number(stats, "budget_peak_bytes"));
         json_decref(stats);

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "curate/sealed.h"
 #include "io/file.h"
 
 #define BLOCK 4096u
@@ -104,7 +105,7 @@ static int store_places(leat__dedup *d, const leat__dedup_places *p, leat_error 
     put_list(&j, "places", &p->place);
     put_list(&j, "shards", &p->shards);
     leat__json_end(&j);
-    int rc = leat__part_store(d->part, leat__dedup_path(d, "places.json", path), &json, err);
+    int rc = leat__part_mark(d->part, leat__dedup_path(d, "places.json", path), &json, err);
     leat__buf_reset(&json);
     return rc;
 }
@@ -144,20 +145,19 @@ static void take_list(const json_t *root, const char *key, leat__buf *out)
 
 int leat__dedup_places_read(leat__dedup *d, leat__dedup_places *p, leat_error *err)
 {
-    char path[4096], *data = NULL;
-    size_t len, n = d->part->parts + 1;
-    LEAT_TRY(leat__file_load(leat__dedup_path(d, "places.json", path), 1u << 30, 1, &data, &len, err));
-    json_t *root = json_loadb(data, len, 0, NULL);
+    char path[4096];
+    size_t n = d->part->parts + 1;
+    json_t *root;
+    LEAT_TRY(leat__sealed_load(leat__dedup_path(d, "places.json", path), 1u << 30, &root, err));
     take_list(root, "documents", &p->documents);
     take_list(root, "places", &p->place);
     take_list(root, "shards", &p->shards);
     json_decref(root);
-    leat__free(data);
     bool plain = !d->opts->compress;
     if (p->documents.len == 8 * n && p->place.len == (plain ? sizeof(leat__place) * n : 0) &&
         (p->shards.len > 0) == plain)
         return 0;
-    return leat__fail(err, LEAT_EDATA, "%s: is damaged (use `force` to start over)", path);
+    return leat__sealed_damaged(path, err);
 }
 
 int leat__dedup_places_part(leat__dedup *d, leat__dedup_places *p, leat__part_place *place, leat_error *err)

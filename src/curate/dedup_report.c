@@ -114,6 +114,8 @@ static int put_json(const leat__dedup *d, const summary *s, const leat__dedup_id
     leat__json_ku64(&j, "documents", d->st.documents);
     leat__json_ku64(&j, "kept", st->kept);
     leat__json_ku64(&j, "removed", st->removed);
+    leat__json_ku64(&j, "dropped", d->st.dropped);
+    leat__json_ku64(&j, "bad", st->bad);
     leat__json_ku64(&j, "clusters", st->clusters);
     leat__json_key(&j, "sizes");
     leat__json_array(&j);
@@ -153,10 +155,11 @@ static int put_page(const leat__dedup *d, const summary *s, const leat__dedup_id
     const leat_dedup_stats *st = d->stats;
     char name[64], note[64];
     leat__page_begin(out, d->fuzzy ? "leat dedup fuzzy" : "leat dedup exact");
-    leat__buf_printf(
-        out, "<p>%llu documents: %llu kept, %llu removed in %llu clusters; %llu bad lines.</p>\n",
-        (unsigned long long)d->st.documents, (unsigned long long)st->kept, (unsigned long long)st->removed,
-        (unsigned long long)st->clusters, (unsigned long long)st->bad);
+    leat__buf_printf(out, "<p>%llu documents: ", (unsigned long long)d->st.documents);
+    if (st->rule_count) leat__buf_printf(out, "%llu dropped by rules, ", (unsigned long long)d->st.dropped);
+    leat__buf_printf(out, "%llu kept, %llu removed in %llu clusters; %llu bad lines.</p>\n",
+                     (unsigned long long)st->kept, (unsigned long long)st->removed,
+                     (unsigned long long)st->clusters, (unsigned long long)st->bad);
     leat__page_heading(out, "Cluster sizes");
     leat__page_bars_begin(out);
     for (unsigned b = 0; b < SIZES; b++) {

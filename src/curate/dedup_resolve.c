@@ -17,15 +17,15 @@
 #include "curate/dedup.h"
 
 #define NONE UINT32_MAX
-#define KIN_MAX 32 /* most kept documents with an edge to the same leader that are tried */
+#define NEIGHBOURS_MAX 32 /* most kept documents with an edge to the same leader that are tried */
 #define BLOCK 8192
 
 typedef struct resolving {
     leat__dedup *d;
-    uint32_t n;         /* number of documents, or ranks */
-    uint32_t *kept_for; /* the document kept for each; itself when kept */
-    uint32_t *kin;      /* stars: the first of the kept documents with an edge to this one */
-    uint32_t *next_kin;
+    uint32_t n;          /* number of documents, or ranks */
+    uint32_t *kept_for;  /* the document kept for each; itself when kept */
+    uint32_t *neighbour; /* stars: the first of the kept documents with an edge to this one */
+    uint32_t *next_neighbour;
     leat__dedup_edge *edge;
     uint64_t edges;
 } resolving;
@@ -66,8 +66,8 @@ static int find_star(resolving *r, const leat__dedup_edge *e, uint64_t n, uint32
         }
     }
     for (uint64_t i = 0; i < n; i++) {
-        uint32_t k = r->kin[e[i].earlier];
-        for (int tries = 0; k != NONE && tries < KIN_MAX; tries++, k = r->next_kin[k]) {
+        uint32_t k = r->neighbour[e[i].earlier];
+        for (int tries = 0; k != NONE && tries < NEIGHBOURS_MAX; tries++, k = r->next_neighbour[k]) {
             LEAT_TRY(similar(r->d, me, k, &yes, err));
             if (!yes) continue;
             *found = k;
@@ -85,8 +85,8 @@ static int resolve_star(resolving *r, const leat__dedup_edge *e, uint64_t n, lea
         r->kept_for[me] = found;
         return 0;
     }
-    r->next_kin[me] = r->kin[e[0].earlier]; /* a document is in only one list */
-    r->kin[e[0].earlier] = me;
+    r->next_neighbour[me] = r->neighbour[e[0].earlier]; /* a document is in only one list */
+    r->neighbour[e[0].earlier] = me;
     return 0;
 }
 
@@ -190,13 +190,13 @@ static int resolve_all(resolving *r, leat_error *err)
             err, LEAT_EBUDGET, "%llu documents need at least %llu MiB of memory (raise `memory`)",
             (unsigned long long)d->st.documents, (unsigned long long)((fixed + most) >> 20) + 1);
     r->kept_for = leat__alloc_array(LEAT__MEM_CURATE, r->n + 1, 4);
-    r->kin = leat__alloc_array(LEAT__MEM_CURATE, r->n + 1, 4);
-    r->next_kin = leat__alloc_array(LEAT__MEM_CURATE, r->n + 1, 4);
-    if (!r->kept_for || !r->kin || !r->next_kin)
+    r->neighbour = leat__alloc_array(LEAT__MEM_CURATE, r->n + 1, 4);
+    r->next_neighbour = leat__alloc_array(LEAT__MEM_CURATE, r->n + 1, 4);
+    if (!r->kept_for || !r->neighbour || !r->next_neighbour)
         return leat__fail_nomem(err, (uint64_t)r->n * 12, "decisions");
     for (uint32_t i = 0; i < r->n; i++) {
         r->kept_for[i] = i;
-        r->kin[i] = r->next_kin[i] = NONE;
+        r->neighbour[i] = r->next_neighbour[i] = NONE;
     }
     LEAT_TRY(leat__dedup_sketches_open(d, d->memory - fixed - most, err));
     LEAT_TRY(leat__spill_open(&d->edge, d->work, "edge", d->st.edge_files, 1, d->st.edge_length, NULL, err));
@@ -215,7 +215,7 @@ int leat__dedup_resolve(leat__dedup *d, leat_error *err)
     leat__dedup_sketches_close(d);
     leat__spill_reset(&d->edge);
     leat__free(r.kept_for);
-    leat__free(r.kin);
-    leat__free(r.next_kin);
+    leat__free(r.neighbour);
+    leat__free(r.next_neighbour);
     return rc;
 }

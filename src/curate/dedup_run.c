@@ -12,8 +12,10 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/sized.h"
+#include "base/str.h"
 #include "curate/dedup_index.h"
 #include "curate/dedup_lines.h"
+#include "curate/part_files.h"
 #include "curate/reasons.h"
 #include "curate/report_page.h"
 
@@ -22,6 +24,7 @@
 #define EXACT_BYTES 16
 #define SUBSTRING_WORDS 50
 #define SUBSTRING_MAX 4096
+#define BEGUN "begun" /* file in the work folder: the run has begun and is not complete */
 
 void leat_dedup_opts_init_sized(leat_dedup_opts *opts, uint32_t struct_size)
 {
@@ -59,6 +62,7 @@ static int check_fuzzy(leat_dedup_opts *o, leat_error *err)
 
 static int check_level(const leat_dedup_opts *o, leat_error *err)
 {
+    static const char *const levels[] = {"documents", "lines", "paragraphs", "substrings"};
     if (o->level == LEAT_LEVEL_DOCUMENT) return 0;
     if (o->level > LEAT_LEVEL_SUBSTRING)
         return leat__fail(err, LEAT_EINVAL, "`level`: %u is not valid", o->level);
@@ -70,7 +74,9 @@ static int check_level(const leat_dedup_opts *o, leat_error *err)
                           "`profile` and `set` work on whole documents only (run leat filter first)");
     if (o->keep != LEAT_KEEP_FIRST || o->index || o->against)
         return leat__fail(err, LEAT_EINVAL,
-                          "`keep`, `index` and `against` work on whole documents, not on lines");
+                          "%s are cut out of the texts: `keep`, `index` and `against` are only for runs that "
+                          "remove whole documents",
+                          levels[o->level]);
     if (o->level == LEAT_LEVEL_SUBSTRING && o->normalize)
         return leat__fail(err, LEAT_EINVAL, "substrings always compare words only: leave out `normalize`");
     return 0;
@@ -79,10 +85,12 @@ static int check_level(const leat_dedup_opts *o, leat_error *err)
 static int check_exact(leat_dedup_opts *o, leat_error *err)
 {
     bool substring = o->level == LEAT_LEVEL_SUBSTRING;
-    if ((o->shingle_words && !substring) || o->shingle_chars || o->bands || o->rows || o->threshold != 0 ||
-        o->bands_per_iteration || o->compatible || o->clusters != LEAT_CLUSTERS_STAR)
+    if (o->shingle_words && !substring)
+        return leat__fail(err, LEAT_EINVAL, "`words` is only for fuzzy and substring deduplication");
+    if (o->shingle_chars || o->bands || o->rows || o->threshold != 0 || o->bands_per_iteration ||
+        o->compatible || o->clusters != LEAT_CLUSTERS_STAR)
         return leat__fail(err, LEAT_EINVAL,
-                          "`words`, `chars`, `bands`, `rows`, `threshold`, `clusters`, `compatible` and "
+                          "`chars`, `bands`, `rows`, `threshold`, `clusters`, `compatible` and "
                           "`bands_per_iteration` are only for fuzzy deduplication");
     o->bands = 1;
     if (substring && o->shingle_words == 0) o->shingle_words = SUBSTRING_WORDS;
@@ -178,35 +186,110 @@ static int prepare(leat__dedup *d, leat_error *err)
     return 0;
 }
 
-/* Removes the work folder and its files. The state is removed first, so that no run resumes from
- * incomplete files. */
+/* Removes the work folder and its files. The mark and the state are removed first, so that no run resumes
+ * from incomplete files. */
 static int remove_work(leat__dedup *d, leat_error *err)
 {
     char path[4096];
     bool there;
+    LEAT_TRY(leat__part_own(d->work, err));
     LEAT_TRY(leat__path_exists(d->work, &there, err));
     if (!there) return 0;
+    LEAT_TRY(leat__path_unlink(leat__dedup_path(d, BEGUN, path), err));
     LEAT_TRY(leat__path_unlink(leat__dedup_path(d, "state.json", path), err));
     return leat__part_remove(d->work, err);
 }
 
-/* Fails when the folder has an interrupted run or files that must not be replaced. */
+/* The counts of a report. */
+/* clang-format off */
+#define COUNTS(X)                                                                                        \
+    X(documents) X(kept) X(removed) X(clusters) X(bad) X(lone_surrogates) X(empty)                       \
+    X(candidates) X(verified) X(below_threshold) X(bands) X(rows) X(passes) X(files)                     \
+    X(bytes_in) X(text_bytes) X(shards) X(bytes_out) X(plan_documents) X(plan_memory)                    \
+    X(plan_disk) X(disk_bytes) X(budget_peak_bytes) X(resumed) X(against)                                \
+    X(removed_against) X(index_bytes) X(pieces) X(pieces_removed) X(bytes_removed)                       \
+    X(changed) X(unscored)
+/* clang-format on */
+
+static uint64_t count(const json_t *object, const char *key)
+{
+    return (uint64_t)json_integer_value(json_object_get(object, key));
+}
+
+static void take_counts(leat_dedup_stats *st, const json_t *report)
+{
+    const json_t *rules = json_object_get(report, "rules");
+#define TAKE(name) st->name = (__typeof__(st->name))count(report, #name);
+    COUNTS(TAKE)
+#undef TAKE
+    st->dropped = count(report, "dropped");
+    for (uint32_t i = 0; i < st->rule_count; i++) {
+        st->rules[i].failed = count(json_array_get(rules, i), "failed");
+        st->rules[i].first = count(json_array_get(rules, i), "first");
+    }
+    st->already_complete = 1;
+}
+
+/* Copies the counts of the report when the folder has the complete output of this run. Fails when it has
+ * the output of another run, or when a file is not as this run wrote it. */
+static int take_complete(leat__dedup *d, leat_error *err)
+{
+    const leat_dedup_opts *o = d->opts;
+    json_t *report = leat__output_load(o->output);
+    const char *key = json_string_value(json_object_get(report, "run"));
+    int rc = key ? leat__output_intact(o->output, err) : 0;
+    if (rc == 0 && !(key && leat__str_eq(key, d->run_key)))
+        rc = leat__fail(err, LEAT_EEXIST,
+                        "%s: the complete output was made with other options or another input (use `force` "
+                        "to replace it)",
+                        o->output);
+    if (rc == 0 && o->report) rc = leat__page_exists(o->report, err);
+    if (rc == 0) take_counts(d->stats, report);
+    json_decref(report);
+    return rc;
+}
+
+/* Looks for the mark of a run that began. *same: its options and inputs were those of this run. */
+static int find_begun(leat__dedup *d, bool *begun, bool *same, leat_error *err)
+{
+    char path[4096], *key = NULL;
+    size_t len = 0;
+    *same = false;
+    LEAT_TRY(leat__path_exists(leat__dedup_path(d, BEGUN, path), begun, err));
+    if (!*begun) return 0;
+    LEAT_TRY(leat__file_load(path, 4096, 1, &key, &len, err));
+    key[len] = '\0';
+    *same = strcmp(key, d->run_key) == 0;
+    leat__free(key);
+    return 0;
+}
+
+/* Fails when the folder has an interrupted run or files that must not be replaced. A run that began with
+ * `force` and was stopped or killed before it saved a state starts over with `resume` and the same options
+ * and inputs: the output is of an earlier run. */
 static int check_output(leat__dedup *d, bool state, leat_error *err)
 {
     const leat_dedup_opts *o = d->opts;
-    if (o->replace || (state && o->resume)) return leat__output_ours(o->output, err);
+    bool begun, same;
+    LEAT_TRY(find_begun(d, &begun, &same, err));
+    if (o->replace || ((state || same) && o->resume)) return leat__output_ours(o->output, err);
     if (state)
         return leat__fail(err, LEAT_EEXIST,
                           "%s: has an interrupted run (use `resume` to resume it, `force` to start over)",
                           o->output);
     int rc = leat__output_unused(o->output, err);
-    if (rc == LEAT_EEXIST && o->resume && leat__output_complete(o->output))
-        rc = leat__fail(err, LEAT_EEXIST,
-                        "%s: the run is complete, nothing is left to resume (use `force` to replace its "
-                        "output)",
-                        o->output);
-    if (rc == LEAT_EEXIST) (void)!remove_work(d, NULL); /* left by a run killed at its very end */
+    bool in_use = rc == LEAT_EEXIST;
+    if (in_use && o->resume && leat__output_complete(o->output)) rc = take_complete(d, err);
+    if (d->stats->already_complete) return 0;
+    if (in_use && !begun) (void)!remove_work(d, NULL); /* left by a run killed at its very end */
     return rc;
+}
+
+static int mark_begun(leat__dedup *d, leat_error *err)
+{
+    char path[4096];
+    LEAT_TRY(leat__path_mkdir(d->work, err));
+    return leat__file_store(leat__dedup_path(d, BEGUN, path), d->run_key, strlen(d->run_key), err);
 }
 
 static int begin(leat__dedup *d, leat_error *err)
@@ -215,16 +298,19 @@ static int begin(leat__dedup *d, leat_error *err)
     char state_path[4096];
     bool state;
     if (o->plan_only) return leat__dedup_plan(d, err);
+    LEAT_TRY(leat__part_own(d->work, err));
     LEAT_TRY(leat__output_lock_take(&d->lock, o->output, err));
     LEAT_TRY(leat__path_exists(leat__dedup_path(d, "state.json", state_path), &state, err));
+    LEAT_TRY(leat__dedup_key(d, err));
     LEAT_TRY(check_output(d, state, err));
+    if (d->stats->already_complete) return 0;
     LEAT_TRY(leat__dedup_plan(d, err));
     if (o->replace && !o->resume) LEAT_TRY(remove_work(d, err));
     if (!o->resume) state = false;
     if (state) LEAT_TRY(leat__dedup_load(d, &state, err));
     d->stats->resumed = state;
     LEAT_TRY(leat__dedup_check_disk(d, err));
-    return leat__path_mkdir(d->work, err);
+    return mark_begun(d, err);
 }
 
 typedef struct ranked {
@@ -307,17 +393,10 @@ void leat__dedup_json(const leat_dedup_stats *st, leat__buf *out)
     leat__json_init(&j, out, 0);
     leat__json_object(&j);
 #define PUT(name) leat__json_ku64(&j, #name, st->name);
-    /* clang-format off */
-    PUT(documents) PUT(kept) PUT(removed) PUT(clusters) PUT(bad) PUT(lone_surrogates) PUT(empty)
-    PUT(candidates) PUT(verified) PUT(below_threshold) PUT(bands) PUT(rows) PUT(passes) PUT(files)
-    PUT(bytes_in) PUT(text_bytes) PUT(shards) PUT(bytes_out) PUT(plan_documents) PUT(plan_memory)
-    PUT(plan_disk) PUT(disk_bytes) PUT(budget_peak_bytes) PUT(resumed) PUT(against)
-    PUT(removed_against) PUT(index_bytes) PUT(pieces) PUT(pieces_removed) PUT(bytes_removed)
-    PUT(changed) PUT(unscored)
-    /* clang-format on */
+    COUNTS(PUT)
 #undef PUT
-                            if (st->rule_count > 0)
-    {
+    if (st->already_complete) leat__json_kbool(&j, "already_complete", true);
+    if (st->rule_count > 0) {
         leat__json_ku64(&j, "dropped", st->dropped);
         leat__reason_rules_json(st->rules, st->rule_count, &j);
     }
@@ -332,6 +411,10 @@ int leat__dedup_write_report(const leat__dedup *d, leat_error *err)
     leat__buf json;
     leat__buf_init(&json, LEAT__MEM_CURATE, 1u << 20);
     leat__dedup_json(d->stats, &json);
+    if (d->run_key[0] && json.status == 0) {
+        json.len--; /* the closing brace */
+        leat__buf_printf(&json, ",\"run\":\"%s\"}", d->run_key);
+    }
     int rc = leat__output_report(d->opts->output, &json, err);
     leat__buf_reset(&json);
     return rc;
@@ -356,20 +439,23 @@ void leat__dedup_copy_state(leat__dedup *d)
     leat__text_meter_load(&d->meter, &st->load);
 }
 
-/* Called after a failure: returns true when a state is saved, otherwise removes the work files. */
+/* Called after a failure: returns true when a state is saved, otherwise removes the work files. Keeps the
+ * mark beside output files of an earlier run, so that `resume` does not take them for those of this run. */
 static bool drop_unsaved(leat__dedup *d)
 {
     char path[4096];
     bool saved;
     if (leat__path_exists(leat__dedup_path(d, "state.json", path), &saved, NULL) != 0) return false;
-    return saved || remove_work(d, NULL) != 0;
+    if (saved || remove_work(d, NULL) != 0) return true;
+    if (leat__output_unused(d->opts->output, NULL) == LEAT_EEXIST) (void)!mark_begun(d, NULL);
+    return false;
 }
 
 static int run(leat__dedup *d, leat_error *err)
 {
     LEAT_TRY(prepare(d, err));
     LEAT_TRY(begin(d, err));
-    if (d->opts->plan_only) return 0;
+    if (d->opts->plan_only || d->stats->already_complete) return 0;
     int rc = run_phases(d, err);
     leat__dedup_copy_state(d);
     if (rc != 0) d->stats->resumable = drop_unsaved(d);
@@ -417,7 +503,7 @@ int leat_dedup_text(const leat_dedup_opts *opts, leat_dedup_stats *stats, leat_e
     int rc = run(d, err);
     own.seconds = (double)(leat__clock_ns() - start) / (double)LEAT_NS_PER_S;
     own.cpu_seconds = (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
-    if (rc == 0 && !o.plan_only) rc = leat__dedup_write_report(d, err);
+    if (rc == 0 && !o.plan_only && !own.already_complete) rc = leat__dedup_write_report(d, err);
     if (rc == 0 && !o.plan_only) rc = remove_work(d, err);
     close_run(d);
     if (stats) *stats = own;

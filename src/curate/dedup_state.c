@@ -15,8 +15,9 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "curate/dedup.h"
+#include "curate/sealed.h"
 
-#define STATE_VERSION 8  /* 7: without documents that lack a number; 6: numbers of keep-field were doubles */
+#define STATE_VERSION 9  /* 8: without a checksum; 7: without documents that lack a number */
 #define HEAD (64u << 10) /* bytes of each input that are hashed */
 
 /* The single numbers of the state; this table is used for loading and for saving. */
@@ -127,6 +128,7 @@ int leat__dedup_save(leat__dedup *d, leat_error *err)
     leat__buf buf;
     leat__buf_init(&buf, LEAT__MEM_CURATE, 64u << 20);
     leat__dedup_state_json(d, &buf);
+    leat__sealed_end(&buf);
     int rc = buf.status == 0
                  ? leat__file_store(leat__dedup_path(d, "state.json", path), buf.data, buf.len, err)
                  : leat__fail_nomem(err, buf.len, "the state");
@@ -145,11 +147,6 @@ static int take_list(const json_t *root, const char *key, uint64_t **values, uin
     if (!*values) return leat__fail_nomem(err, count * 8, "the state");
     for (size_t i = 0; i < count; i++) (*values)[i] = (uint64_t)json_integer_value(json_array_get(list, i));
     return 0;
-}
-
-static int damaged(const char *path, leat_error *err)
-{
-    return leat__fail(err, LEAT_EDATA, "%s: the state is damaged (use `force` to start over)", path);
 }
 
 /* Reads a list of exactly n numbers. */
@@ -185,13 +182,15 @@ static int take_lists(const leat__dedup *d, leat__dedup_state *s, const json_t *
     return 0;
 }
 
-static int take_state(leat__dedup *d, leat__dedup_state *s, const json_t *root, const char *path,
+/* `sound`: the checksum of the file is right. */
+static int take_state(leat__dedup *d, leat__dedup_state *s, const json_t *root, bool sound, const char *path,
                       leat_error *err)
 {
-    bool sound = true;
     const char *settings = json_string_value(json_object_get(root, "settings"));
     if (json_integer_value(json_object_get(root, "version")) != STATE_VERSION || !settings)
-        return leat__fail(err, LEAT_EFORMAT, "%s: not a state of this version of leat", path);
+        return leat__fail(err, LEAT_EFORMAT,
+                          "%s: not a state of this version of leat (use `force` to start over)", path);
+    if (!sound) return leat__sealed_damaged(path, err);
     if (!leat__str_eq(settings, d->settings))
         return leat__fail(err, LEAT_ESTATE,
                           "%s: the interrupted run had other inputs or options (use `force` to start over)",
@@ -201,21 +200,19 @@ static int take_state(leat__dedup *d, leat__dedup_state *s, const json_t *root, 
 #undef TAKE
     LEAT_TRY(take_lists(d, s, root, &sound, err));
     sound &= s->phase <= LEAT__PHASE_WRITE && s->parts > 0 && s->bands_at_once > 0 &&
-             s->band_files % s->parts == 0 && s->edge_files <= LEAT__EDGE_PARTS_MAX &&
+             s->band_files % s->parts == 0 && s->edge_parts == s->edge_files &&
+             s->edge_files <= LEAT__EDGE_PARTS_MAX && s->bands_at_once <= d->bands &&
              s->document < UINT32_MAX && s->iteration <= d->bands;
-    return sound ? 0 : damaged(path, err);
+    return sound ? 0 : leat__sealed_damaged(path, err);
 }
 
 int leat__dedup_state_read(leat__dedup *d, const char *path, leat__dedup_state *s, leat_error *err)
 {
-    char *data = NULL;
-    size_t len;
-    LEAT_TRY(leat__file_load(path, 64u << 20, 1, &data, &len, err));
-    json_t *root = json_loadb(data, len, 0, NULL);
-    int rc = root ? take_state(d, s, root, path, err)
-                  : leat__fail(err, LEAT_EDATA, "%s: not valid JSON (use `force` to start over)", path);
+    json_t *root;
+    bool sound;
+    LEAT_TRY(leat__sealed_read(path, 64u << 20, &root, &sound, err));
+    int rc = root ? take_state(d, s, root, sound, path, err) : leat__sealed_damaged(path, err);
     json_decref(root);
-    leat__free(data);
     return rc;
 }
 
@@ -263,7 +260,7 @@ int leat__dedup_load(leat__dedup *d, bool *found, leat_error *err)
     LEAT_TRY(leat__path_exists(path, found, err));
     if (!*found) return 0;
     LEAT_TRY(leat__dedup_state_read(d, path, &d->st, err));
-    if (d->st.file >= d->files.count) return damaged(path, err);
+    if (d->st.file >= d->files.count) return leat__sealed_damaged(path, err);
     LEAT_TRY(leat__dedup_state_inputs(&d->st, &d->files, err));
     return verify_work(d, err);
 }
@@ -287,6 +284,31 @@ static int hash_inputs(const leat__dedup *d, leat__hasher *h, leat_error *err)
     return rc;
 }
 
+static void put_hash(const leat__hasher *h, char out[40])
+{
+    leat__hash128 v = leat__hasher_value128(h);
+    snprintf(out, 40, "%016llx%016llx", (unsigned long long)v.high, (unsigned long long)v.low);
+}
+
+int leat__dedup_key(leat__dedup *d, leat_error *err)
+{
+    const leat_dedup_opts *o = d->opts;
+    const char *page = o->report ? o->report : "";
+    const uint64_t form[] = {o->shard_bytes, o->compress, o->fail_on_bad};
+    leat__hasher *h = leat__hasher_open(0);
+    if (!h) return leat__fail_nomem(err, 0, "a hash");
+    leat__hasher_update(h, d->settings, strlen(d->settings));
+    leat__hasher_update(h, form, sizeof form);
+    leat__hasher_update(h, page, strlen(page));
+    for (uint32_t i = 0; i < d->files.count; i++) {
+        uint64_t stamp = leat__text_files_stamp(&d->files, i);
+        leat__hasher_update(h, &stamp, sizeof stamp);
+    }
+    put_hash(h, d->run_key);
+    leat__hasher_close(&h);
+    return 0;
+}
+
 int leat__dedup_settings(leat__dedup *d, leat_error *err)
 {
     const leat_dedup_opts *o = d->opts;
@@ -301,9 +323,7 @@ int leat__dedup_settings(leat__dedup *d, leat_error *err)
     for (size_t i = 0; i < LEAT_COUNT(texts); i++) leat__hasher_update(h, texts[i], strlen(texts[i]) + 1);
     leat__hasher_update(h, d->index_hash, sizeof d->index_hash);
     int rc = hash_inputs(d, h, err);
-    leat__hash128 v = leat__hasher_value128(h);
+    put_hash(h, d->settings);
     leat__hasher_close(&h);
-    snprintf(d->settings, sizeof d->settings, "%016llx%016llx", (unsigned long long)v.high,
-             (unsigned long long)v.low);
     return rc;
 }

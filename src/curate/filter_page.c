@@ -2,6 +2,7 @@
  *
  * The report of a filter run as a page.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,10 +48,13 @@ static void put_rules(leat__buf *out, const leat_filter_stats *st)
         const leat_filter_rule *r = &st->rules[i];
         leat__buf_puts(out, "<tr><td>");
         put_text(out, r->name);
+        leat__buf_puts(out, "</td><td class=\"n\">");
+        if (isnan(r->threshold)) leat__buf_puts(out, "off");
+        else leat__buf_printf(out, "%.6g", r->threshold);
         leat__buf_printf(out,
-                         "</td><td class=\"n\">%.6g</td><td class=\"n\">%llu (%.1f %%)</td>"
+                         "</td><td class=\"n\">%llu (%.1f %%)</td>"
                          "<td class=\"n\">%llu</td><td>",
-                         r->threshold, (unsigned long long)r->failed, 100 * share(r->failed, st->documents),
+                         (unsigned long long)r->failed, 100 * share(r->failed, st->documents),
                          (unsigned long long)r->first);
         put_text(out, r->profile);
         leat__buf_puts(out, "</td></tr>\n");

@@ -6,6 +6,7 @@
  */
 #include "curate/filter_run.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -92,7 +93,7 @@ static void put_explained(const filter *f, const worker *w, leat__text_chunk *c,
         leat__json_kstr(&j, "rule", leat__rule_name(rule, name, sizeof name));
         leat__json_kstr(&j, "profile", rule->profile);
         leat__json_kdouble(&j, "score", leat__score_value(rule->score, counts));
-        leat__json_kdouble(&j, "threshold", rule->threshold);
+        leat__json_kdouble(&j, "threshold", rule->on ? rule->threshold : NAN); /* null */
         leat__json_kbool(&j, "keeps", !w->failed[i]);
         leat__json_end(&j);
     }
@@ -412,6 +413,13 @@ static int write_report(filter *f, leat_error *err)
     return rc;
 }
 
+/* True when the options neither choose nor change documents. */
+static bool is_idle(const filter *f)
+{
+    const leat_filter_opts *o = f->opts;
+    return f->rules.count == 0 && !o->score_only && !o->modify && !o->columns && !f->reporting;
+}
+
 static int check_options(filter *f, leat_error *err)
 {
     const leat_filter_opts *o = f->opts;
@@ -433,7 +441,7 @@ static int check_options(filter *f, leat_error *err)
     if (o->report) LEAT_TRY(leat__page_check(o->report, o->output, err));
     if (o->look > LEAT__LOOK_MAX)
         return leat__fail(err, LEAT_EINVAL, "`look`: %u is more than %d", o->look, LEAT__LOOK_MAX);
-    if (f->rules.count == 0 && !o->score_only && !o->modify && !o->columns && !f->reporting)
+    if (is_idle(f) && !o->lid) /* a missing model is reported first */
         return leat__fail(err, LEAT_EINVAL, "no profile, rule, modifier or column was named");
     f->stats->rule_count = leat__reason_rules(&f->rules, f->stats->rules);
     return 0;
@@ -471,6 +479,9 @@ static int prepare(filter *f, leat__text_pass *pass, leat_error *err)
     LEAT_TRY(leat_budget_open(&f->budget, o->memory, err));
     if (o->lid) {
         LEAT_TRY(leat__lang_open(&f->lang, o, f->budget, err));
+        if (is_idle(f))
+            return leat__fail(err, LEAT_EINVAL,
+                              "`lid` has no effect alone: give `lang`, `lang_min`, rules or `columns`");
         pass->ram += leat__lid_work_bytes(f->lang.lid);
     }
     if (f->reporting) {

@@ -14,9 +14,8 @@
 #include "curate/thread_team.h"
 
 #define COARSE_LIMIT 0.5f /* descriptors at a greater distance are not candidates */
-#define SHARE 0.06f       /* share of the lists that a query searches, */
-#define LISTS_MOST 128 /* at most, or twice the square root of their number (from 300,000 descriptors on) */
-#define RECORDS 256    /* records read at a time */
+#define LISTS 128         /* searched by a query; of more than 4,096, twice the square root of their number */
+#define RECORDS 256       /* records read at a time */
 #define BUFFER (4u << 20) /* buffer of all part files together, before blocks are allocated */
 #define PARTS_MAX 1024
 
@@ -60,12 +59,12 @@ static leat__near_query make_query(const leat__dedup_ask *a, const leat__dedup_q
     const uint32_t at = question->entry - r->entry.first;
     const leat__dedup_row *row = &r->row[question->row];
     const float lists = (float)leat__image_index_lists(a->index),
-                most = LEAT_MAX(LISTS_MOST, 2 * sqrtf(lists)) / lists;
+                share = LEAT_MAX(LISTS, 2 * sqrtf(lists)) / lists;
     leat__image_sign_turn(r->entry.coarse + (size_t)at * LEAT__COARSE_BYTES, coarse, LEAT__COARSE_ORDER,
                           question->orientation);
     return (leat__near_query){.code = coarse,
                               .limit = COARSE_LIMIT,
-                              .share = LEAT_MIN(SHARE, most),
+                              .share = LEAT_MIN(share, 1),
                               .before = a->across ? r->first_entry[row->pack] : row->entry,
                               .after = a->across ? r->first_entry[row->pack + 1] : 0};
 }

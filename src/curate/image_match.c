@@ -361,6 +361,8 @@ static float match(const leat__match_side *a, const leat__match_side *b, bool pa
     static const start identity = {0, 1, 0, 0};
     const leat__align_dsp *dsp = leat__align_dsp_for(leat__cpu_flags());
     float best = try_start(dsp, a, b, &identity, parts);
+    best =
+        LEAT_MAX(best, try_start(dsp, b, a, &identity, parts)); /* the order of the images must not decide */
     if (best >= ENOUGH) return best;
     const start inside = find_start(dsp, a, b), around = find_start(dsp, b, a);
     const bool turned = around.score > inside.score;

@@ -198,7 +198,7 @@ void leat__image_score(const leat__image_small *s, double score[LEAT__LOOKS])
         spread = variance(s->sum, s->squares, width * height);
         score[LEAT__LOOK_MEAN] = 128 + s->sum / (width * height);
         score[LEAT__LOOK_BLUR] =
-            s->edges > 0 ? variance(s->edge_sum, s->edge_squares, (double)s->edges) : (double)NAN;
+            s->edges > 1 ? variance(s->edge_sum, s->edge_squares, (double)s->edges) : (double)NAN;
     }
     score[LEAT__LOOK_CONTRAST] = sqrt(spread);
     score_colour(s, score);

@@ -19,7 +19,7 @@
 #define PORTION 128             /* rows per task */
 #define FINE_SURE 0.12f         /* nearer ones are not compared: 1 - distance is the similarity */
 #define UNEQUAL_MOST 0.9999999f /* similarity; 1 means equal images */
-#define CANDIDATES 16           /* per row */
+#define CANDIDATES 16           /* per row, and as many upright ones */
 #define ROW_MOST (1u << 30)     /* bytes of a row of columns */
 
 typedef struct candidate {
@@ -27,6 +27,7 @@ typedef struct candidate {
     uint8_t orientation;
     float rank; /* fine distance; for windows the coarse one */
     bool sure;
+    bool first; /* the nearest of its row */
 } candidate;
 
 typedef struct portion {
@@ -120,24 +121,46 @@ static int by_rank(const void *x, const void *y)
 {
     const candidate *a = x, *b = y;
     if (a->rank != b->rank) return a->rank < b->rank ? -1 : 1;
-    return a->row < b->row ? -1 : a->row > b->row;
+    if (a->row != b->row) return a->row < b->row ? -1 : 1;
+    return (int)a->orientation - b->orientation;
 }
 
-/* Finds the nearest candidates of a row, each row once in its best orientation. `heap` has the
- * results of its queries. */
+/* Keeps of each row its nearest candidate and its nearest upright one. Returns how many are kept. */
+static uint32_t keep_nearest(candidate *found, uint32_t n)
+{
+    uint32_t kept = 0;
+    bool upright = false; /* the row has one */
+    qsort(found, n, sizeof *found, by_row);
+    for (uint32_t i = 0; i < n; i++) {
+        candidate c = found[i];
+        c.first = i == 0 || found[i - 1].row != c.row;
+        if (c.first) upright = false;
+        if (!c.first && (upright || c.orientation != 0)) continue;
+        upright = upright || c.orientation == 0;
+        found[kept++] = c;
+    }
+    return kept;
+}
+
+/* Finds the candidates of a row: the nearest rows, each in its nearest orientation, and the nearest
+ * upright ones, so that more orientations lose no upright pair. `heap` has the results of its queries. */
 static uint32_t find_candidates(const searching *x, worker *w, uint32_t row, const leat__near_heap *heap)
 {
     const leat__dedup_rows *r = x->s->rows;
     const uint32_t orientations = x->s->opts->orientations;
-    uint32_t n = 0, kept = 0;
+    uint32_t n = 0, kept = 0, any = 0, upright = 0;
     for (uint32_t e = r->row[row].entry; e < r->row[row].entry + r->row[row].entries; e++)
         for (uint32_t o = 0; o < orientations; o++)
             n = take(x, w, row, heap++, r->entry.window[e - r->entry.first], o, n);
-    qsort(w->found, n, sizeof *w->found, by_row);
-    for (uint32_t i = 0; i < n; i++)
-        if (kept == 0 || w->found[kept - 1].row != w->found[i].row) w->found[kept++] = w->found[i];
-    qsort(w->found, kept, sizeof *w->found, by_rank);
-    return LEAT_MIN(kept, CANDIDATES);
+    n = keep_nearest(w->found, n);
+    qsort(w->found, n, sizeof *w->found, by_rank);
+    for (uint32_t i = 0; i < n; i++) {
+        const candidate c = w->found[i];
+        const bool among_any = c.first && any++ < CANDIDATES;
+        const bool among_upright = c.orientation == 0 && upright++ < CANDIDATES;
+        if (among_any || among_upright) w->found[kept++] = c;
+    }
+    return kept;
 }
 
 /* ---- comparing ---- */

@@ -4,6 +4,7 @@
  */
 #include "curate/label_check.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@
 #include "pack/selection.h"
 
 #define NEIGHBOURS 20
-#define ROW_BYTES 64
+#define ROW_BYTES 65
 
 void leat_check_labels_opts_init_sized(leat_check_labels_opts *opts, uint32_t struct_size)
 {
@@ -88,8 +89,8 @@ static int read_labels(leat__labels *l, leat_error *err)
     return 0;
 }
 
-/* Keeps the vectors of rows that have a label and a vector other than zeros. Unreadable images have
- * zeros. Without predictions, nothing else can judge their labels. */
+/* Keeps the vectors of rows that have a label and a a vector. Unreadable images have
+ * none. Without predictions, nothing else can judge their labels. */
 static void keep_voters(leat__labels *l)
 {
     leat__vectors *v = &l->vectors;
@@ -97,6 +98,7 @@ static void keep_voters(leat__labels *l)
     for (uint64_t i = 0; i < l->rows; i++) {
         const float *from = leat__vectors_at(v, i);
         const bool is_zero = leat__vectors_is_zero(from, v->dim);
+        l->stats.without_vector += is_zero && l->own[i] != LEAT__LABEL_NONE;
         if (!l->opts.predictions && is_zero) l->own[i] = LEAT__LABEL_NONE;
         if (l->own[i] == LEAT__LABEL_NONE || is_zero) continue;
         if (n < i) memcpy(v->row + n * v->dim, from, v->dim * sizeof *from);
@@ -194,6 +196,10 @@ static int allocate(leat__labels *l, leat_error *err)
     l->suspicion = LEAT_NEW_ARRAY(CURATE, double, n);
     l->rank = LEAT_NEW_ARRAY(CURATE, int64_t, n);
     l->issues = LEAT_NEW_ARRAY(CURATE, uint8_t, n);
+    for (uint64_t i = 0; l->outlier && l->suspicion && i < n; i++) { /* of rows that are not judged */
+        l->outlier[i] = NAN;
+        l->suspicion[i] = NAN;
+    }
     const bool all = l->label && l->code && l->own && l->voter && l->other && l->chance && l->rival &&
                      l->outlier && l->suspicion && l->rank && l->issues;
     return all ? 0 : leat__fail_nomem(err, n * ROW_BYTES, "labels");
@@ -208,8 +214,9 @@ static int run(leat__labels *l, leat_error *err)
     LEAT_TRY(leat__thread_team_open(&l->crew, o->threads, err));
     LEAT_TRY(allocate(l, err));
     LEAT_TRY(read_labels(l, err));
+    if (o->predictions) LEAT_TRY(leat__labels_by_predictions(l, err)); /* leaves rows out of the next steps */
     LEAT_TRY(read_vectors(l, err));
-    LEAT_TRY(o->predictions ? leat__labels_by_predictions(l, err) : leat__labels_by_neighbours(l, err));
+    if (!o->predictions) LEAT_TRY(leat__labels_by_neighbours(l, err));
     if (o->vectors) LEAT_TRY(leat__labels_outliers(l, err));
     LEAT_TRY(rank_labels(l, err));
     return leat__labels_write(l, err);

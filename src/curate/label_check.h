@@ -30,9 +30,9 @@ typedef struct leat__labels {
     int64_t *label;
     uint32_t *own, *other; /* class; likeliest other class; or LEAT__LABEL_NONE */
     float *chance, *rival; /* probabilities of the own and of the other class */
-    float *outlier;        /* 1 - cosine to the centre of its class */
-    double *suspicion;
-    int64_t *rank; /* 0 = most suspicious; -1 = the label is not suspicious */
+    float *outlier;        /* 1 - cosine to the centre of its class; NaN without a label or a vector */
+    double *suspicion;     /* NaN for a row that is not judged */
+    int64_t *rank;         /* 0 = most suspicious; -1 = the label is not suspicious */
     uint8_t *issues;
 } leat__labels;
 
@@ -41,7 +41,7 @@ uint32_t leat__labels_class(const leat__labels *l, int64_t code);
 
 /* Computes the probabilities of the own and the likeliest other class from the labels of the nearest rows. */
 int leat__labels_by_neighbours(leat__labels *l, leat_error *err) LEAT_MUST_CHECK;
-/* Computes the same from scores per class. */
+/* Computes the same from scores per class. Rows with scores that are not finite lose their class (`own`). */
 int leat__labels_by_predictions(leat__labels *l, leat_error *err) LEAT_MUST_CHECK;
 /* Computes the distances to class centres and marks outliers. */
 int leat__labels_outliers(leat__labels *l, leat_error *err) LEAT_MUST_CHECK;

@@ -73,16 +73,23 @@ int leat__labels_by_neighbours(leat__labels *l, leat_error *err)
 
 /* ---- predictions ---- */
 
+/* A row whose scores are not finite is not judged. */
+static void leave_out(leat__labels *l, uint64_t row)
+{
+    l->stats.without_scores += l->own[row] != LEAT__LABEL_NONE;
+    l->own[row] = LEAT__LABEL_NONE;
+}
+
 /* Applies softmax to the scores of a row; the position of a score is its class. */
-static int take_scores(leat__labels *l, uint64_t row, const float *score, size_t n, const char *path,
-                       leat_error *err)
+static void take_scores(leat__labels *l, uint64_t row, const float *score, size_t n)
 {
     double top = -INFINITY, sum = 0, own = 0, most = 0;
     l->other[row] = LEAT__LABEL_NONE;
     for (size_t c = 0; c < n; c++) {
-        if (!isfinite(score[c]))
-            return leat__fail(err, LEAT_EDATA, "%s: the scores of row %llu are not finite", path,
-                              (unsigned long long)row);
+        if (!isfinite(score[c])) {
+            leave_out(l, row);
+            return;
+        }
         top = LEAT_MAX(top, (double)score[c]);
     }
     for (size_t c = 0; c < n; c++) {
@@ -96,7 +103,6 @@ static int take_scores(leat__labels *l, uint64_t row, const float *score, size_t
     }
     l->chance[row] = (float)(own / sum);
     l->rival[row] = (float)(most / sum);
-    return 0;
 }
 
 /* Converts positions of scores to class numbers; a class without rows has none. */
@@ -126,7 +132,7 @@ static int read_scores(leat__labels *l, leat_pack *pack, leat_sample *s, leat_er
         if (!view.data || view.size != f->shape[0] * sizeof(float))
             return leat__fail(err, LEAT_EDATA, "%s: row %llu has no scores", leat_pack_path(pack),
                               (unsigned long long)i);
-        LEAT_TRY(take_scores(l, i, view.data, (size_t)f->shape[0], leat_pack_path(pack), err));
+        take_scores(l, i, view.data, (size_t)f->shape[0]);
     }
     number_rivals(l);
     return 0;

@@ -3,6 +3,7 @@
  * The results of leat_check_labels: columns beside the pack, a CSV file of suspicious
  * labels, JSON.
  */
+#include <math.h>
 #include <stdio.h>
 
 #include "base/json.h"
@@ -66,7 +67,7 @@ static int write_rows(leat__labels *l, leat_packer *packer, leat__buf *key, leat
         v[F_ISSUES].i = l->issues[i];
         v[F_RANK].i = l->rank[i];
         v[F_SUSPICION].f = l->suspicion[i];
-        v[F_CONFIDENCE].f = (double)l->chance[i];
+        v[F_CONFIDENCE].f = l->own[i] != LEAT__LABEL_NONE ? (double)l->chance[i] : (double)NAN;
         v[F_OUTLIER].f = (double)l->outlier[i];
         const leat_pack_sample sample = {.key = leat__buf_str(key), .key_size = key->len, .values = v};
         LEAT_TRY(leat_packer_append(packer, &sample, err));
@@ -151,6 +152,8 @@ void leat__check_labels_json(const leat_check_labels_stats *st, const char *outp
     leat__json_ku64(&j, "classes", st->classes);
     leat__json_ku64(&j, "wrong", st->wrong);
     leat__json_ku64(&j, "outliers", st->outliers);
+    leat__json_ku64(&j, "without_vector", st->without_vector);
+    leat__json_ku64(&j, "without_scores", st->without_scores);
     leat__json_key(&j, "examples");
     leat__json_array(&j);
     for (uint32_t i = 0; pack && i < st->examples; i++)

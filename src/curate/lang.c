@@ -21,6 +21,8 @@ int leat__lang_rules(const leat_filter_opts *o, leat__rule_set *rules, const lea
     if (o->lang) LEAT_TRY(leat__rule_set_add(rules, leat__score_lang_match, LEAT__BOUND_MIN, 1, err));
     if (o->lang_min > 0)
         LEAT_TRY(leat__rule_set_add(rules, leat__score_lang, LEAT__BOUND_MIN, o->lang_min, err));
+    if (!o->lid && o->lang_min > 0)
+        return leat__fail(err, LEAT_EINVAL, "`lang_min` needs a model: name a fastText file (`lid`)");
     if (!o->lid && (leat__rule_set_lang(rules) || leat__columns_lang(columns)))
         return leat__fail(err, LEAT_EINVAL, "languages need a model: name a fastText file (`lid`)");
     return 0;
@@ -32,6 +34,8 @@ static int unknown_label(const leat__lang *l, const char *label, const char *mod
     uint32_t n = LEAT_MIN(leat__lid_labels(l->lid), LABELS_MAX);
     for (uint32_t i = 0; i < n; i++) known[i] = leat__lid_label(l->lid, i);
     const char *near = leat__str_nearest(label, known, n);
+    char shown[64];
+    if (near) near = leat__str_shown(near, shown, sizeof shown); /* a damaged model has any bytes */
     return leat__fail(err, LEAT_EINVAL, "%s: the model has no label \"%s\"%s%s%s", model, label,
                       near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }

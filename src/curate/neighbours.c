@@ -26,6 +26,7 @@ typedef struct searching {
     void (*compare)(const float *a, const float *b, size_t dim, size_t count, float *out);
     uint64_t first, end;     /* rows of the current step */
     leat__neighbour *memory; /* GROUP * k entries for each member */
+    bool *blank;             /* rows without a vector */
 } searching;
 
 static bool farther(const leat__neighbour *a, const leat__neighbour *b)
@@ -92,10 +93,12 @@ static void search_group(const searching *s, uint64_t first, uint32_t rows, leat
     for (uint64_t at = 0; at < v->count; at += TILE) {
         const size_t n = (size_t)LEAT_MIN(v->count - at, TILE);
         for (uint32_t i = 0; i < rows; i++) {
+            if (s->blank[first + i]) continue;
             s->compare(leat__vectors_at(v, first + i), leat__vectors_at(v, at), v->dim, n, out);
             const float worst = f[i].count == s->n->k ? f[i].near[0].distance : INFINITY;
             for (size_t k = 0; k < n; k++)
-                if (out[k] <= worst && at + k != first + i) add(&f[i], s->n->k, (uint32_t)(at + k), out[k]);
+                if (out[k] <= worst && at + k != first + i && !s->blank[at + k])
+                    add(&f[i], s->n->k, (uint32_t)(at + k), out[k]);
         }
     }
     for (uint32_t i = 0; i < rows; i++) {
@@ -122,8 +125,11 @@ int leat__neighbours_run(const leat__neighbours *n, leat_error *err)
     searching s = {.n = n, .compare = leat__distance_dsp_for(leat__cpu_flags())->rows};
     int rc = 0;
     s.memory = LEAT_NEW_ARRAY(CURATE, leat__neighbour, (size_t)members * GROUP * LEAT_MAX(n->k, 1));
-    if (!s.memory)
-        return leat__fail_nomem(err, (uint64_t)members * GROUP * n->k * sizeof *s.memory, "neighbours");
+    s.blank = LEAT_NEW_ARRAY(CURATE, bool, LEAT_MAX(total, 1));
+    if (!s.memory || !s.blank)
+        rc = leat__fail_nomem(err, (uint64_t)members * GROUP * n->k * sizeof *s.memory + total, "neighbours");
+    for (uint64_t i = 0; i < total && rc == 0; i++)
+        s.blank[i] = leat__vectors_is_zero(leat__vectors_at(n->vectors, i), n->vectors->dim);
     for (uint64_t at = 0; at < total && rc == 0; at = s.end) {
         s.first = at;
         s.end = LEAT_MIN(at + (uint64_t)STEP * members, total);
@@ -132,5 +138,6 @@ int leat__neighbours_run(const leat__neighbours *n, leat_error *err)
             rc = leat__fail(err, LEAT_ECANCELED, "the run was stopped");
     }
     leat__free(s.memory);
+    leat__free(s.blank);
     return rc;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the nearest rows of every row exactly, by comparing all pairs.
+ * Finds the nearest rows of every row exactly, by comparing all pairs. Rows without a vector are near to no
+ * row.
  */
 #ifndef LEAT_CURATE_NEIGHBOURS_H
 #define LEAT_CURATE_NEIGHBOURS_H
@@ -20,7 +21,7 @@ typedef struct leat__neighbours {
     uint32_t k; /* 1 to LEAT__NEIGHBOURS_MAX */
     leat__thread_team *crew;
     /* Called once per row by any member with the `count` nearest other rows, nearest first (ties: the
-     * lower row). */
+     * lower row). A row without a vector gets none. */
     void (*take)(void *cookie, uint64_t row, const leat__neighbour *near, uint32_t count);
     /* Called by the calling thread with the number of rows done; non-zero stops. May be
      * NULL. */

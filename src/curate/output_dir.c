@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "curate/sealed.h"
 #include "io/dir.h"
 
 #define LOCK_NAME ".leat-lock"
@@ -115,15 +116,13 @@ bool leat__output_name(const char *name)
     return false;
 }
 
-/* Returns the names listed in FOLDER/report.json as keys of an object. Returns NULL when it is not a
- * report of leat: all of these have the counts and the list. */
-static json_t *load_report(const char *folder)
+/* All reports of leat have the counts and the list. */
+json_t *leat__output_load(const char *folder)
 {
     static const char *const counts[] = {"documents", "kept", "bad"};
     leat__buf path;
     char *data = NULL;
-    size_t len, at;
-    json_t *name, *names = NULL;
+    size_t len;
     leat__buf_init(&path, LEAT__MEM_CURATE, 1u << 20);
     leat__buf_printf(&path, "%s/%s", folder, REPORT_NAME);
     bool ours =
@@ -132,13 +131,21 @@ static json_t *load_report(const char *folder)
     json_t *root = ours ? json_loadb(data, len, 0, NULL) : NULL;
     for (size_t i = 0; i < LEAT_COUNT(counts); i++)
         ours = ours && json_is_integer(json_object_get(root, counts[i]));
-    const json_t *list = json_object_get(root, "written");
-    if (ours && json_is_array(list)) names = json_object();
+    leat__free(data);
+    if (ours && json_is_array(json_object_get(root, "written"))) return root;
+    json_decref(root);
+    return NULL;
+}
+
+/* Returns the names listed in the report as keys of an object; NULL without a report of leat. */
+static json_t *load_report(const char *folder)
+{
+    size_t at;
+    json_t *name, *root = leat__output_load(folder), *names = root ? json_object() : NULL;
     if (names)
-        json_array_foreach((json_t *)list, at, name) if (json_is_string(name))
+        json_array_foreach(json_object_get(root, "written"), at, name) if (json_is_string(name))
             json_object_set_new(names, json_string_value(name), json_true());
     json_decref(root);
-    leat__free(data);
     return names;
 }
 
@@ -201,9 +208,25 @@ static int refuse_foreign(const char *folder, const char *name, leat_error *err)
                       folder, name);
 }
 
+/* Fails when a folder has the name of an output file: the run would fail only at its end, after it removed
+ * the earlier output. */
+static int refuse_folders(const char *folder, leat_error *err)
+{
+    leat__dir dir = {0};
+    int rc = leat__dir_read(&dir, folder, true, err);
+    if (rc == 0) leat__dir_sort(&dir, strcmp);
+    for (size_t i = 0; i < dir.count && rc == 0; i++)
+        if (dir.entries[i].kind == LEAT__ENTRY_FOLDER && leat__output_name(leat__dir_name(&dir, i)))
+            rc = leat__fail(err, LEAT_EEXIST, "%s/%s: is a folder, not a file of an output: remove it first",
+                            folder, leat__dir_name(&dir, i));
+    leat__dir_reset(&dir);
+    return rc;
+}
+
 int leat__output_ours(const char *folder, leat_error *err)
 {
     char *found = NULL;
+    LEAT_TRY(refuse_folders(folder, err));
     json_t *names = load_report(folder);
     int rc = !names && was_killed(folder) ? 0 : find_output(folder, names, &found, err);
     json_decref(names);
@@ -254,17 +277,29 @@ int leat__output_clear(const char *folder, leat_error *err)
     return rc;
 }
 
-/* Lists the names of the output files in the folder as JSON. */
+static bool listed(const leat__dir *dir, size_t i)
+{
+    return leat__output_name(leat__dir_name(dir, i)) && !leat__str_eq(leat__dir_name(dir, i), REPORT_NAME);
+}
+
+/* Lists the names and the sizes of the output files in the folder as members of an object. */
 static int list_output(const char *folder, leat__buf *out, leat_error *err)
 {
     leat__dir dir = {0};
     leat__json j;
-    LEAT_TRY(leat__dir_read(&dir, folder, true, err));
+    LEAT_TRY(leat__dir_read(&dir, folder, false, err));
     leat__dir_sort(&dir, strcmp);
+    leat__buf_puts(out, ",\"written\":");
     leat__json_init(&j, out, 0);
     leat__json_array(&j);
     for (size_t i = 0; i < dir.count; i++)
-        if (leat__output_name(leat__dir_name(&dir, i))) leat__json_str(&j, leat__dir_name(&dir, i));
+        if (listed(&dir, i)) leat__json_str(&j, leat__dir_name(&dir, i));
+    leat__json_end(&j);
+    leat__buf_puts(out, ",\"sizes\":");
+    leat__json_init(&j, out, 0);
+    leat__json_array(&j);
+    for (size_t i = 0; i < dir.count; i++)
+        if (listed(&dir, i)) leat__json_u64(&j, dir.entries[i].size);
     leat__json_end(&j);
     leat__dir_reset(&dir);
     return out->status == 0 ? 0 : leat__fail_nomem(err, out->len, "the report");
@@ -278,13 +313,47 @@ int leat__output_report(const char *folder, const leat__buf *counts, leat_error 
     leat__buf_init(&json, LEAT__MEM_CURATE, REPORT_MAX);
     leat__buf_printf(&path, "%s/%s", folder, REPORT_NAME);
     leat__buf_append(&json, counts->data, counts->len - 1); /* without the closing brace */
-    leat__buf_puts(&json, ",\"written\":");
     int rc = list_output(folder, &json, err);
-    leat__buf_puts(&json, "}\n");
+    leat__buf_puts(&json, "}");
+    leat__sealed_end(&json);
+    leat__buf_puts(&json, "\n");
     if (rc == 0 && (path.status || json.status)) rc = leat__fail_nomem(err, json.len, "the report");
     if (rc == 0) rc = leat__file_store(leat__buf_str(&path), json.data, json.len, err);
     leat__buf_reset(&path);
     leat__buf_reset(&json);
+    return rc;
+}
+
+static int check_file(const leat__dir *dir, const char *folder, const char *name, const json_t *size,
+                      leat_error *err)
+{
+    size_t i = 0;
+    while (i < dir->count && !leat__str_eq(leat__dir_name(dir, i), name)) i++;
+    if (i == dir->count)
+        return leat__fail(err, LEAT_EDATA, "%s/%s: is missing (use `force` to start over)", folder, name);
+    if (dir->entries[i].kind != LEAT__ENTRY_FILE)
+        return leat__fail(err, LEAT_EDATA, "%s/%s: is not a file (remove it, then use `force` to start over)",
+                          folder, name);
+    if (dir->entries[i].size == (uint64_t)json_integer_value(size)) return 0;
+    return leat__fail(err, LEAT_EDATA, "%s/%s: is %llu bytes, expected %llu (use `force` to start over)",
+                      folder, name, (unsigned long long)dir->entries[i].size,
+                      (unsigned long long)json_integer_value(size));
+}
+
+int leat__output_intact(const char *folder, leat_error *err)
+{
+    char path[4096];
+    leat__dir dir = {0};
+    json_t *report = NULL, *name;
+    size_t at;
+    snprintf(path, sizeof path, "%s/%s", folder, REPORT_NAME);
+    LEAT_TRY(leat__sealed_load(path, REPORT_MAX, &report, err));
+    const json_t *names = json_object_get(report, "written"), *sizes = json_object_get(report, "sizes");
+    int rc = leat__dir_read(&dir, folder, false, err);
+    json_array_foreach(names, at, name) if (rc == 0 && json_is_string(name)) rc =
+        check_file(&dir, folder, json_string_value(name), json_array_get(sizes, at), err);
+    json_decref(report);
+    leat__dir_reset(&dir);
     return rc;
 }
 

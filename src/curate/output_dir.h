@@ -8,6 +8,8 @@
 
 #include <stdbool.h>
 
+#include <jansson.h>
+
 #include "base/buf.h"
 #include "base/error.h"
 #include "io/file.h"
@@ -27,17 +29,22 @@ void leat__output_lock_drop(leat__output_lock *l);
 bool leat__output_name(const char *name);
 /* True when the folder has a report of leat. */
 bool leat__output_complete(const char *folder);
+/* Returns the report of a folder as JSON (release it with json_decref); NULL without a report of leat. */
+json_t *leat__output_load(const char *folder);
 /* Fails with LEAT_EEXIST when the folder has such files. */
 int leat__output_unused(const char *folder, leat_error *err) LEAT_MUST_CHECK;
 /* Fails with LEAT_EEXIST when such a file may be someone else's: no report of leat lists it, and no
- * lock says that a run was killed while writing it. */
+ * lock says that a run was killed while writing it. Also fails when a folder has such a name. */
 int leat__output_ours(const char *folder, leat_error *err) LEAT_MUST_CHECK;
 /* Removes such files, the report first: without it the folder is incomplete. Then marks the lock, so
  * that new files count as leat's. Fails with LEAT_EEXIST, removing nothing, when report.json is not
  * leat's or does not list a file. */
 int leat__output_clear(const char *folder, leat_error *err) LEAT_MUST_CHECK;
-/* Writes the report: `counts` (a JSON object) and the names of the files that the run wrote. Call it
- * last: a folder with a report is complete. */
+/* Fails with LEAT_EDATA when the report is damaged, or a file that it lists is missing, is not a file or
+ * has another size. */
+int leat__output_intact(const char *folder, leat_error *err) LEAT_MUST_CHECK;
+/* Writes the report: `counts` (a JSON object), names and sizes of the files that the run wrote, and a
+ * checksum. Call it last: a folder with a report is complete. */
 int leat__output_report(const char *folder, const leat__buf *counts, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

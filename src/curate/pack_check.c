@@ -18,6 +18,7 @@
 #include "curate/image_columns.h"
 #include "curate/image_spool.h"
 #include "ingest/inspect.h"
+#include "ingest/skipped_list.h"
 #include "io/file.h"
 #include "io/result_file.h"
 #include "io/url.h"
@@ -140,6 +141,7 @@ static int is_packed(const packing *p, bool *packed, leat_error *err)
     bool exists = false;
     *packed = false;
     if (!p->opts->resume || leat__path_remote(p->opts->output)) return 0;
+    if (p->opts->where && p->opts->replace) return 0; /* only packing counts the samples it filters */
     LEAT_TRY(leat__path_exists(p->opts->output, &exists, err));
     if (!exists) return 0;
     LEAT_TRY(with_suffix(p->opts->output, ".journal", &exists, err));
@@ -160,7 +162,7 @@ static int count_packed(const packing *p, leat_ingest_stats *st, leat_error *err
     st->pages = info.pages;
     st->shards = info.shards;
     leat_pack_close(&pack);
-    return 0;
+    return leat__skipped_list_recall(p->opts->report, &st->skipped, err);
 }
 
 static int pack_images(packing *p, leat_ingest_stats *st, leat_error *err)

@@ -6,11 +6,13 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "curate/sealed.h"
 #include "io/dir.h"
 #include "io/file.h"
 
@@ -34,7 +36,8 @@ static const char *temp_path(const leat__part *p, const char *path, char *out)
     return out;
 }
 
-int leat__part_store(const leat__part *p, const char *path, const leat__buf *data, leat_error *err)
+/* Writes a file of the work folder atomically. */
+static int store(const leat__part *p, const char *path, const leat__buf *data, leat_error *err)
 {
     char temp[4096];
     leat__file *f = NULL;
@@ -49,6 +52,12 @@ int leat__part_store(const leat__part *p, const char *path, const leat__buf *dat
 out:
     leat__file_close(&f);
     return rc;
+}
+
+int leat__part_mark(const leat__part *p, const char *path, leat__buf *json, leat_error *err)
+{
+    leat__sealed_end(json);
+    return store(p, path, json, err);
 }
 
 int leat__part_seek(const leat__text_range *r, leat__text_files *files, uint64_t document, leat_error *err)
@@ -97,28 +106,28 @@ int leat__part_stamp(const leat__part *p, const leat__text_files *files, leat_er
     leat__json j;
     leat__buf_init(&data, LEAT__MEM_CURATE, MARKER_MAX);
     leat__json_init(&j, &data, 0);
+    leat__json_object(&j);
+    leat__json_key(&j, "stamps");
     leat__json_array(&j);
     for (uint32_t i = 0; i < files->count; i++) leat__json_u64(&j, leat__text_files_stamp(files, i));
     leat__json_end(&j);
-    int rc = leat__part_store(p, stamps_path(p, path), &data, err);
+    leat__json_end(&j);
+    int rc = leat__part_mark(p, stamps_path(p, path), &data, err);
     leat__buf_reset(&data);
     return rc;
 }
 
 int leat__part_compare(const leat__part *p, const leat__text_files *files, leat_error *err)
 {
-    char path[4096], *data = NULL;
-    size_t len;
-    LEAT_TRY(leat__file_load(stamps_path(p, path), MARKER_MAX, 1, &data, &len, err));
-    json_t *stamps = json_loadb(data, len, 0, NULL);
-    int rc = json_array_size(stamps) == files->count
-                 ? 0
-                 : leat__fail(err, LEAT_EDATA, "%s: is damaged (use `force` to start over)", path);
+    char path[4096];
+    json_t *root;
+    LEAT_TRY(leat__sealed_load(stamps_path(p, path), MARKER_MAX, &root, err));
+    const json_t *stamps = json_object_get(root, "stamps");
+    int rc = json_array_size(stamps) == files->count ? 0 : leat__sealed_damaged(path, err);
     for (uint32_t i = 0; i < files->count && rc == 0; i++)
         if ((uint64_t)json_integer_value(json_array_get(stamps, i)) != leat__text_files_stamp(files, i))
             rc = leat__text_files_changed(files, i, err);
-    json_decref(stamps);
-    leat__free(data);
+    json_decref(root);
     return rc;
 }
 
@@ -255,8 +264,8 @@ int leat__part_finish(const leat__part *p, leat__shards out[LEAT__OUTS], const c
     leat__json_end(&j);
     for (int i = 0; i < LEAT__OUTS && rc == 0; i++) rc = leat__shards_commit(&out[i], err);
     if (rc == 0 && kept->placed)
-        rc = leat__part_store(p, leat__part_path(p, "part", p->number, ".edge", path), &kept->edge_data, err);
-    if (rc == 0) rc = leat__part_store(p, leat__part_path(p, "part", p->number, ".json", path), &marker, err);
+        rc = store(p, leat__part_path(p, "part", p->number, ".edge", path), &kept->edge_data, err);
+    if (rc == 0) rc = leat__part_mark(p, leat__part_path(p, "part", p->number, ".json", path), &marker, err);
     leat__buf_reset(&marker);
     return rc;
 }
@@ -292,16 +301,13 @@ static int take_numbers(const json_t *list, leat__buf *out, leat_error *err)
 static int read_marker(leat__join *j, uint32_t i, void (*add)(void *cookie, const json_t *stats),
                        void *cookie, leat_error *err)
 {
-    char path[4096], *data = NULL;
-    size_t len;
+    char path[4096];
+    json_t *root;
     leat__part_path(j->part, "part", i, ".json", path);
-    LEAT_TRY(leat__file_load(path, MARKER_MAX, 1, &data, &len, err));
-    json_t *root = json_loadb(data, len, 0, NULL);
+    LEAT_TRY(leat__sealed_load(path, MARKER_MAX, &root, err));
     const json_t *bytes = json_object_get(root, "bytes");
     const json_t *stats = json_object_get(root, "stats");
-    int rc = json_array_size(bytes) == LEAT__OUTS && stats
-                 ? 0
-                 : leat__fail(err, LEAT_EDATA, "%s: is damaged (use `force` to start over)", path);
+    int rc = json_array_size(bytes) == LEAT__OUTS && stats ? 0 : leat__sealed_damaged(path, err);
     for (size_t k = 0; k < LEAT__OUTS && rc == 0; k++)
         j->length[k][i] = (uint64_t)json_integer_value(json_array_get(bytes, k));
     if (rc == 0) rc = take_numbers(json_object_get(root, "frames"), &j->frames[i], err);
@@ -311,7 +317,6 @@ static int read_marker(leat__join *j, uint32_t i, void (*add)(void *cookie, cons
         add(cookie, stats);
     }
     json_decref(root);
-    leat__free(data);
     return rc;
 }
 
@@ -523,6 +528,7 @@ static int list_kept(leat__join *j, leat__json *json, leat_error *err)
     do { /* an empty output is one empty file */
         if (j->compress == LEAT__COMPRESS_NONE) LEAT_TRY(plain_end(j, at, &end, err));
         else frames_end(j, at, &end);
+        LEAT_TRY(leat__shards_check(j->output, j->shards, err));
         output_name(j, j->shards++, name, sizeof name);
         begin_copy(json, name, false);
         for (; at.part < end.part; at = (place){at.part + 1, 0}) {
@@ -605,10 +611,18 @@ int leat__join_end(leat__join *j, leat_error *err)
     return leat__shards_trim(j->output, j->names[LEAT__OUT_KEPT], j->compress, (uint32_t)j->shards, err);
 }
 
+int leat__part_own(const char *folder, leat_error *err)
+{
+    struct stat st;
+    if (lstat(folder, &st) != 0 || S_ISDIR(st.st_mode)) return 0;
+    return leat__fail(err, LEAT_EEXIST, "%s: is not a folder: remove it first", folder);
+}
+
 static int remove_files(const char *folder, int depth, leat_error *err)
 {
     leat__dir dir = {0};
     char path[4096];
+    LEAT_TRY(leat__part_own(folder, err));
     int rc = leat__dir_read(&dir, folder, false, err);
     for (size_t i = 0; i < dir.count && rc == 0; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, leat__dir_name(&dir, i));

@@ -60,9 +60,8 @@ typedef struct leat__part {
 /* Writes "WORK/KIND-00003EXT" to `out` (4096 bytes) and returns it. */
 const char *leat__part_path(const leat__part *p, const char *kind, uint32_t number, const char *ext,
                             char *out);
-/* Writes a file of the work folder atomically. */
-int leat__part_store(const leat__part *p, const char *path, const leat__buf *data,
-                     leat_error *err) LEAT_MUST_CHECK;
+/* Adds the checksum to a JSON object (sealed.h) and writes it to a file of the work folder, atomically. */
+int leat__part_mark(const leat__part *p, const char *path, leat__buf *json, leat_error *err) LEAT_MUST_CHECK;
 /* Restricts reading to the range. `document`: number of lines before it in all files. */
 int leat__part_seek(const leat__text_range *r, leat__text_files *files, uint64_t document,
                     leat_error *err) LEAT_MUST_CHECK;
@@ -133,6 +132,8 @@ int leat__join_end(leat__join *j, leat_error *err) LEAT_MUST_CHECK;
 /* Adds the load that a task reported, in JSON, to a meter. */
 void leat__part_load(const json_t *stats, leat__text_meter *meter);
 
+/* Fails when something else than a folder has this name. The target of a link is not leat's. */
+int leat__part_own(const char *folder, leat_error *err) LEAT_MUST_CHECK;
 /* Removes the folder with its files and subfolders, which must have only files. */
 int leat__part_remove(const char *folder, leat_error *err) LEAT_MUST_CHECK;
 

@@ -57,6 +57,8 @@ static void put_json(const leat__pieces_report *r, const leat__dedup *d, const c
     leat__json_ku64(&j, "documents", d->st.documents);
     leat__json_kstr(&j, "unit", unit);
     leat__json_ku64(&j, "kept", st->kept);
+    leat__json_ku64(&j, "removed", st->removed);
+    leat__json_ku64(&j, "bad", st->bad);
     leat__json_ku64(&j, "changed", st->changed);
     leat__json_ku64(&j, "pieces", st->pieces);
     leat__json_ku64(&j, "pieces_removed", st->pieces_removed);
@@ -93,10 +95,10 @@ static void put_page(const leat__pieces_report *r, const leat__dedup *d, const c
     leat__page_begin(out, words ? "leat dedup substring" : "leat dedup exact");
     leat__buf_printf(out,
                      "<p>%llu documents: %llu changed, %llu kept, %llu removed; %llu bytes of text taken "
-                     "out.</p>\n",
+                     "out; %llu bad lines.</p>\n",
                      (unsigned long long)d->st.documents, (unsigned long long)st->changed,
                      (unsigned long long)st->kept, (unsigned long long)st->removed,
-                     (unsigned long long)st->bytes_removed);
+                     (unsigned long long)st->bytes_removed, (unsigned long long)st->bad);
     leat__page_heading(out, "Changed documents");
     leat__page_histogram(out, &p);
     leat__page_heading(out, "Documents that lost most");

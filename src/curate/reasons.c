@@ -4,6 +4,7 @@
  */
 #include "curate/reasons.h"
 
+#include <math.h>
 #include <string.h>
 
 void leat__reason_lang(const leat__counts *counts, leat__buf *out)
@@ -61,7 +62,7 @@ uint32_t leat__reason_rules(const leat__rule_set *rules, leat_filter_rule *out)
     for (unsigned i = 0; i < rules->count; i++) {
         leat__rule_name(&rules->rule[i], out[i].name, sizeof out[i].name);
         strncpy(out[i].profile, rules->rule[i].profile, sizeof out[i].profile - 1);
-        out[i].threshold = rules->rule[i].threshold;
+        out[i].threshold = rules->rule[i].on ? rules->rule[i].threshold : NAN;
     }
     return rules->count;
 }

@@ -31,7 +31,7 @@ void leat__reason_count(const leat__rule_verdict *v, uint64_t *counts);
 /* Appends the language and its probability as members, if there is a model. */
 void leat__reason_lang(const leat__counts *counts, leat__buf *out);
 
-/* Fills in the names and thresholds of the rules; returns their number. */
+/* Fills in the names and thresholds of the rules, NaN for those switched off; returns their number. */
 uint32_t leat__reason_rules(const leat__rule_set *rules, leat_filter_rule *out);
 /* Writes the member "rules" of a report. */
 void leat__reason_rules_json(const leat_filter_rule *rules, uint32_t count, leat__json *j);

@@ -201,6 +201,18 @@ int leat__page_check(const char *paths, const char *folder, leat_error *err)
     return each_path(paths, check_kind, (void *)(uintptr_t)folder, err);
 }
 
+static int find_path(void *cookie, const char *path, bool html, leat_error *err)
+{
+    bool there;
+    LEAT_TRY(leat__path_exists(path, &there, err));
+    return there ? 0 : leat__fail(err, LEAT_EDATA, "%s: is missing (use `force` to start over)", path);
+}
+
+int leat__page_exists(const char *paths, leat_error *err)
+{
+    return each_path(paths, find_path, NULL, err);
+}
+
 static int store_path(void *cookie, const char *path, bool html, leat_error *err)
 {
     const leat__buf *const *pages = cookie;

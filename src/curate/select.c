@@ -29,12 +29,6 @@ void leat_select_opts_init_sized(leat_select_opts *opts, uint32_t struct_size)
 
 /* ---- options ---- */
 
-static bool takes_vectors(const leat_select_strategy *of)
-{
-    return of->kind == LEAT_SELECT_DIVERSITY || of->kind == LEAT_SELECT_SIMILARITY ||
-           of->kind == LEAT_SELECT_TYPICALITY;
-}
-
 static bool takes_columns(const leat_select_strategy *of)
 {
     return of->kind == LEAT_SELECT_WEIGHTS || of->kind == LEAT_SELECT_BALANCE ||
@@ -47,8 +41,8 @@ static int check_use(const leat_select_opts *o, leat_error *err)
     bool vectors = false, field = false, columns = o->where != NULL;
     for (uint32_t i = 0; i < o->strategy_count; i++) {
         const leat_select_strategy *of = &o->strategies[i];
-        vectors = vectors || (takes_vectors(of) && !of->vectors);
-        field = field || (takes_vectors(of) && !of->field);
+        vectors = vectors || (leat__select_takes_vectors(of) && !of->vectors);
+        field = field || (leat__select_takes_vectors(of) && !of->field);
         columns = columns || takes_columns(of);
     }
     if (o->vectors && !vectors)
@@ -74,7 +68,7 @@ static int check_strategy(leat__selecting *s, const leat_select_strategy *of, le
     if (!(of->least >= 0 && of->least <= LEAT__SELECT_FAR))
         return leat__fail(err, LEAT_EINVAL, "%s: a least distance of %g is not between 0 and 2", name,
                           of->least);
-    if (takes_vectors(of) && !leat__select_vectors_of(s, of))
+    if (leat__select_takes_vectors(of) && !leat__select_vectors_of(s, of))
         return leat__fail(err, LEAT_EINVAL, "%s needs embeddings: a pack of leat embed", name);
     if (of->kind == LEAT_SELECT_SIMILARITY && !of->query)
         return leat__fail(err, LEAT_EINVAL, "similarity needs a query: a pack with vectors");
@@ -149,11 +143,12 @@ int leat__select_plan(leat__selecting *s, leat_error *err)
         const leat_select_strategy *of = &o->strategies[i];
         uint64_t query = 0;
         need += of->kind == LEAT_SELECT_BALANCE ? s->rows * (8 + 4 + 16) : s->rows * 8;
+        if (of->kind == LEAT_SELECT_TYPICALITY) need += s->rows; /* neighbours.c: rows without a vector */
         if (of->kind == LEAT_SELECT_SIMILARITY) {
             LEAT_TRY(vectors_size(of->query, leat__select_field_of(s, of), &rows, &dim, err));
             query = rows * dim * sizeof(float);
         }
-        if (!takes_vectors(of)) continue;
+        if (!leat__select_takes_vectors(of)) continue;
         LEAT_TRY(
             vectors_size(leat__select_vectors_of(s, of), leat__select_field_of(s, of), &rows, &dim, err));
         vectors = LEAT_MAX(vectors, rows * dim * sizeof(float) + query);
@@ -223,10 +218,10 @@ static int refuse_empty(const leat__selecting *s, leat_error *err)
         return leat__fail(err, LEAT_EDATA, "%s: no sample is selected: none of %llu meets the conditions",
                           s->opts.pack, (unsigned long long)st->samples);
     return leat__fail(err, LEAT_EDATA,
-                      "%s: no sample is selected: of %llu, %llu do not meet the conditions and %llu have no "
-                      "finite number in a column",
+                      "%s: no sample is selected: of %llu, %llu do not meet the conditions, %llu have no "
+                      "finite number in a column and %llu have no vector",
                       s->opts.pack, (unsigned long long)st->samples, (unsigned long long)st->excluded,
-                      (unsigned long long)st->unknown);
+                      (unsigned long long)st->unknown, (unsigned long long)st->without_vector);
 }
 
 static int run(leat__selecting *s, leat_error *err)
@@ -280,6 +275,7 @@ void leat__select_json(const leat_select_stats *st, leat__buf *out)
     leat__json_ku64(&j, "excluded", st->excluded);
     leat__json_ku64(&j, "near", st->near);
     leat__json_ku64(&j, "unknown", st->unknown);
+    leat__json_ku64(&j, "without_vector", st->without_vector);
     leat__json_ku64(&j, "distances", st->distances);
     leat__json_ku64(&j, "resumed", st->resumed);
     leat__json_kdouble(&j, "last_distance", st->last_distance);

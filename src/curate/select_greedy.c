@@ -216,7 +216,8 @@ static void search_member(void *cookie, uint32_t member, uint32_t members)
 static int add_centre(greedy *s, uint64_t row, leat_error *err)
 {
     const leat__vectors *v = s->g->vectors;
-    if (!v) return 0;
+    /* A row of the previous selection may have no vector. */
+    if (!v || leat__vectors_is_zero(leat__vectors_at(v, row), v->dim)) return 0;
     if (s->centre_count == s->centre_room) {
         const uint64_t more = s->centre_room ? s->centre_room + s->centre_room / 2 : 1024;
         float *grown = leat__realloc(LEAT__MEM_CURATE, s->centres, (size_t)more * v->dim * sizeof *grown);

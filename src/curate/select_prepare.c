@@ -28,6 +28,12 @@ const char *leat__select_where(const leat__selecting *s, uint32_t i)
     return NULL;
 }
 
+bool leat__select_takes_vectors(const leat_select_strategy *of)
+{
+    return of->kind == LEAT_SELECT_DIVERSITY || of->kind == LEAT_SELECT_SIMILARITY ||
+           of->kind == LEAT_SELECT_TYPICALITY;
+}
+
 const char *leat__select_vectors_of(const leat__selecting *s, const leat_select_strategy *of)
 {
     return of->vectors ? of->vectors : s->opts.vectors;
@@ -135,6 +141,17 @@ static void add_random(leat__selecting *s, const leat_select_strategy *of, doubl
     }
 }
 
+/* Leaves out rows that may be chosen but have no vector, such as images that cannot be read. */
+static void drop_blank_rows(leat__selecting *s)
+{
+    for (uint64_t i = 0; i < s->rows; i++) {
+        if (s->state[i] != LEAT__ROW_OPEN) continue;
+        if (!leat__vectors_is_zero(leat__vectors_at(&s->vectors, i), s->vectors.dim)) continue;
+        s->state[i] = LEAT__ROW_BLANK;
+        s->stats.without_vector++;
+    }
+}
+
 /* Reads the vectors of a strategy, unless they are those read last. */
 static int want_vectors(leat__selecting *s, const leat_select_strategy *of, leat_error *err)
 {
@@ -149,6 +166,7 @@ static int want_vectors(leat__selecting *s, const leat_select_strategy *of, leat
     if (rc == 0) {
         s->vectors_path = path;
         s->vectors_field = field;
+        drop_blank_rows(s);
     }
     leat_pack_close(&pack);
     return rc;
@@ -177,6 +195,19 @@ static void compare_rows(void *cookie, uint32_t member, uint32_t members)
     }
 }
 
+/* Removes the rows without a vector. */
+static void drop_blank_query(leat__vectors *q)
+{
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < q->count; i++) {
+        const float *from = leat__vectors_at(q, i);
+        if (leat__vectors_is_zero(from, q->dim)) continue;
+        if (n < i) memcpy(q->row + n * q->dim, from, q->dim * sizeof *from);
+        n++;
+    }
+    q->count = n;
+}
+
 static int add_similarity(leat__selecting *s, const leat_select_strategy *of, double *value, leat_error *err)
 {
     leat_pack *pack = NULL;
@@ -186,6 +217,9 @@ static int add_similarity(leat__selecting *s, const leat_select_strategy *of, do
     int rc = leat__vectors_read(&query, pack, leat__select_field_of(s, of), err);
     leat_pack_close(&pack);
     if (rc == 0 && query.count == 0) rc = leat__fail(err, LEAT_EINVAL, "%s: has no rows", of->query);
+    if (rc == 0) drop_blank_query(&query);
+    if (rc == 0 && query.count == 0)
+        rc = leat__fail(err, LEAT_EINVAL, "%s: all vectors are zeros or not finite", of->query);
     if (rc == 0 && query.length != s->vectors.length)
         rc = leat__fail(err, LEAT_EINVAL, "%s: has vectors of another length than %s", of->query,
                         s->vectors_path);
@@ -359,7 +393,10 @@ int leat__select_prepare(leat__selecting *s, leat_error *err)
     }
     LEAT_TRY(open_previous(s, err));
     LEAT_TRY(apply_thresholds(s, err));
-    /* Weights come first: they exclude rows, which balance then does not count. */
+    /* Vectors and weights exclude rows, which the range of weights and balance then do not count. */
+    for (uint32_t k = 0; k < s->opts.strategy_count; k++)
+        if (leat__select_takes_vectors(&s->opts.strategies[k]))
+            LEAT_TRY(want_vectors(s, &s->opts.strategies[k], err));
     for (int pass = 0; pass < 2; pass++)
         for (uint32_t k = 0; k < s->opts.strategy_count; k++)
             if ((s->opts.strategies[k].kind == LEAT_SELECT_WEIGHTS) == (pass == 0))

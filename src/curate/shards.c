@@ -15,9 +15,17 @@
 #include "base/str.h"
 #include "io/dir.h"
 
+#define SHARDS_MAX 100000u /* numbers have five digits, so that the order of names is that of numbers */
+
 const char *leat__compress_extension(leat__compress how)
 {
     return how == LEAT__COMPRESS_GZIP ? ".gz" : how == LEAT__COMPRESS_ZSTD ? ".zst" : "";
+}
+
+int leat__shards_check(const char *folder, uint64_t number, leat_error *err)
+{
+    if (number < SHARDS_MAX) return 0;
+    return leat__fail(err, LEAT_ELIMIT, "%s: more than 100,000 shards (raise `shard_bytes`)", folder);
 }
 
 static int begin_file(leat__shards *s, leat_error *err);
@@ -86,6 +94,7 @@ static int finish_file(leat__shards *s, leat_error *err)
 static int begin_file(leat__shards *s, leat_error *err)
 {
     LEAT_TRY(finish_file(s, err));
+    if (!s->single) LEAT_TRY(leat__shards_check(s->folder, s->count, err));
     LEAT_TRY(set_path(s, s->count, true, err));
     unsigned empty = s->placed ? 0 : LEAT__FILE_TRUNCATE;
     LEAT_TRY(leat__file_open(&s->file, leat__buf_str(&s->path), LEAT__FILE_WRITE | LEAT__FILE_CREATE | empty,

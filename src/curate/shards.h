@@ -67,6 +67,8 @@ int leat__shards_commit(leat__shards *s, leat_error *err) LEAT_MUST_CHECK;
 /* Removes the numbered files from `count` on, those with another compression, and temporary ones. */
 int leat__shards_trim(const char *folder, const char *name, leat__compress compress, uint32_t count,
                       leat_error *err) LEAT_MUST_CHECK;
+/* Fails with LEAT_ELIMIT when a shard of this number would have a name of more than five digits. */
+int leat__shards_check(const char *folder, uint64_t number, leat_error *err) LEAT_MUST_CHECK;
 /* Removes the files unless they were committed. */
 void leat__shards_reset(leat__shards *s);
 

@@ -32,7 +32,7 @@ static int begin_file(leat__spill *s, uint32_t i, leat_error *err)
     LEAT_TRY(leat__file_open(&f, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE, err));
     int rc = leat__file_size(f, &size, err);
     if (rc == 0 && size < length)
-        rc = leat__fail(err, LEAT_EDATA, "%s: is %llu bytes, expected %llu (truncated?)", path,
+        rc = leat__fail(err, LEAT_EDATA, "%s: is %llu bytes, expected %llu (use `force` to start over)", path,
                         (unsigned long long)size, (unsigned long long)length);
     if (rc == 0) rc = leat__file_truncate(f, length, err);
     s->base[i] = length;
@@ -164,8 +164,10 @@ int leat__spill_verify(const char *path, uint64_t len, uint64_t sum, leat_error 
     uint64_t found = 0;
     int rc = block ? leat__file_open(&f, path, LEAT__FILE_READ, err)
                    : leat__fail_nomem(err, READ_BYTES, "a checksum");
+    if (rc == LEAT_ENOENT)
+        rc = leat__fail(err, LEAT_EDATA, "%s: is missing (use `force` to start over)", path);
     if (rc == 0 && leat__file_size_at_open(f) < len)
-        rc = leat__fail(err, LEAT_EDATA, "%s: is %llu bytes, expected %llu (truncated?)", path,
+        rc = leat__fail(err, LEAT_EDATA, "%s: is %llu bytes, expected %llu (use `force` to start over)", path,
                         (unsigned long long)leat__file_size_at_open(f), (unsigned long long)len);
     for (uint64_t at = 0; at < len && rc == 0; at += READ_BYTES) {
         size_t n = (size_t)LEAT_MIN(len - at, READ_BYTES);

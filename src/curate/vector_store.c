@@ -93,9 +93,8 @@ static void fetch(void *cookie, uint32_t member, uint32_t members)
             memcpy(to, leat__vectors_at(&s->whole, row), s->dim * sizeof *to);
             continue;
         }
-        bool finite;
         int rc = leat__vectors_read_one(s->sample[member], s->field, s->pack, s->in_pack[row], to, s->dim,
-                                        &finite, &f->errs[member]);
+                                        &f->errs[member]);
         if (rc != 0) f->rc = rc;
     }
 }

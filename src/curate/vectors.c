@@ -85,22 +85,22 @@ static double number_at(const void *data, uint32_t dtype, size_t i)
     return d;
 }
 
-/* Scales a vector to unit length; zeros stay. The sum of squares is a double, added in order. */
-static bool normalise(const void *data, uint32_t dtype, size_t length, float *to)
+/* Scales a vector to unit length. Leaves the zeros of `to` when it is zeros or not finite. The sum of squares
+ * is a double, added in order. */
+static void normalise(const void *data, uint32_t dtype, size_t length, float *to)
 {
     double sum = 0;
     for (size_t i = 0; i < length; i++) {
         const double x = number_at(data, dtype, i);
         sum += x * x;
     }
-    if (!isfinite(sum)) return false;
-    const double by = sum > 0 ? 1 / sqrt(sum) : 0;
+    if (!isfinite(sum) || sum <= 0) return;
+    const double by = 1 / sqrt(sum);
     for (size_t i = 0; i < length; i++) to[i] = (float)(number_at(data, dtype, i) * by);
-    return true;
 }
 
 int leat__vectors_read_one(leat_sample *s, uint32_t field, const leat_pack *pack, uint64_t row, float *to,
-                           size_t dim, bool *finite, leat_error *err)
+                           size_t dim, leat_error *err)
 {
     const leat_field *f = leat_pack_field(pack, field);
     leat_view view;
@@ -110,7 +110,7 @@ int leat__vectors_read_one(leat_sample *s, uint32_t field, const leat_pack *pack
         return leat__fail(err, LEAT_EDATA, "%s: row %llu has no vector", leat_pack_path(pack),
                           (unsigned long long)row);
     memset(to, 0, dim * sizeof *to);
-    *finite = normalise(view.data, f->dtype, (size_t)f->shape[0], to);
+    normalise(view.data, f->dtype, (size_t)f->shape[0], to);
     return 0;
 }
 
@@ -130,13 +130,8 @@ int leat__vectors_read(leat__vectors *v, leat_pack *pack, const char *name, leat
     v->row = leat__alloc(LEAT__MEM_CURATE, bytes);
     if (!v->row) return leat__fail_nomem(err, bytes, "vectors");
     rc = leat_sample_open(&s, pack, err);
-    for (uint64_t i = 0; i < v->count && rc == 0; i++) {
-        bool finite = true;
-        rc = leat__vectors_read_one(s, field, pack, i, v->row + i * v->dim, v->dim, &finite, err);
-        if (rc == 0 && !finite)
-            rc = leat__fail(err, LEAT_EDATA, "%s: the vector of row %llu is not finite", leat_pack_path(pack),
-                            (unsigned long long)i);
-    }
+    for (uint64_t i = 0; i < v->count && rc == 0; i++)
+        rc = leat__vectors_read_one(s, field, pack, i, v->row + i * v->dim, v->dim, err);
     leat_sample_close(&s);
     if (rc != 0) leat__vectors_reset(v);
     return rc;

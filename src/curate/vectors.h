@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The vectors of a pack (leat embed) in memory: floats of unit length, rows padded with zeros to whole
- * groups of LEAT__DISTANCE_LANES.
+ * groups of LEAT__DISTANCE_LANES. A row whose vector is zeros, or has a value that is not finite, is zeros:
+ * it has no vector.
  */
 #ifndef LEAT_CURATE_VECTORS_H
 #define LEAT_CURATE_VECTORS_H
@@ -25,15 +26,14 @@ int leat__vectors_field(const leat_pack *pack, const char *name, uint32_t *field
 /* Returns the numbers per vector of that field, including the padding. */
 size_t leat__vectors_dim(const leat_pack *pack, uint32_t field);
 
-/* Reads one row to `to`, which has space for `dim` numbers. *finite is false, and the row zeros, when the
- * vector has a value that is not finite. */
+/* Reads one row to `to`, which has space for `dim` numbers. */
 int leat__vectors_read_one(leat_sample *s, uint32_t field, const leat_pack *pack, uint64_t row, float *to,
-                           size_t dim, bool *finite, leat_error *err) LEAT_MUST_CHECK;
-/* Reads all rows of a field. LEAT_EDATA names a row with a value that is not finite. */
+                           size_t dim, leat_error *err) LEAT_MUST_CHECK;
+/* Reads all rows of a field. */
 int leat__vectors_read(leat__vectors *v, leat_pack *pack, const char *name, leat_error *err) LEAT_MUST_CHECK;
 void leat__vectors_reset(leat__vectors *v);
 
-/* Returns true for a vector of zeros: the row has no vector, such as an image that cannot be read. */
+/* Returns true for a row without a vector, such as an image that cannot be read. */
 static inline bool leat__vectors_is_zero(const float *row, size_t dim)
 {
     size_t i = 0;

@@ -276,6 +276,7 @@ static int answer_save(leat__view *v, const leat__httpd_request *r, leat__httpd_
     char *path = NULL;
     leat__json j;
     (void)r;
+    if (v->selection.count == 0) return leat__fail(err, LEAT_EINVAL, "no image is selected");
     LEAT_TRY(leat__view_selection_save(&v->selection, v->data.source[0].pack, v->save, &v->data.stopping,
                                        &path, err));
     leat__json_init(&j, &a->body, 0);

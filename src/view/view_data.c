@@ -157,9 +157,8 @@ static int open_source(leat__view_data *d, const char *path, leat_error *err)
     LEAT_TRY(leat_pack_open(&s->pack, path, NULL, err));
     LEAT_TRY(leat_sample_open(&s->sample, s->pack, err));
     size_t len;
-    const char *base = leat__path_name(path, &len);
-    const size_t cut = len > 5 && strncmp(base + len - 5, ".leat", 5) == 0 ? 5 : 0;
-    s->name = leat__strndup(LEAT__MEM_MISC, base, len - cut);
+    const char *stem = leat__path_stem(path, &len);
+    s->name = leat__strndup(LEAT__MEM_MISC, stem, len);
     return s->name ? 0 : leat__fail_nomem(err, len, "a name");
 }
 

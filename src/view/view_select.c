@@ -74,11 +74,11 @@ static int create(const char *base, const char *provenance, leat_packer **packer
 {
     static const leat_field field = {.name = "selected", .type = LEAT_FIELD_INT};
     leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
-    int rc = LEAT_EEXIST;
+    int rc = LEAT_EEXIST; /* LEAT_ESTATE: another view writes that file now */
     o.fields = &field;
     o.field_count = 1;
     o.provenance = provenance;
-    for (unsigned n = 1; rc == LEAT_EEXIST && n <= NAMES_TRIED; n++) {
+    for (unsigned n = 1; (rc == LEAT_EEXIST || rc == LEAT_ESTATE) && n <= NAMES_TRIED; n++) {
         leat__buf_clear(name);
         if (n == 1) leat__buf_printf(name, "%s.leat", base);
         else leat__buf_printf(name, "%s-%u.leat", base, n);

@@ -74,8 +74,8 @@ def kill_runs(kind, rounds, *options):
                 if os.path.exists(os.path.join(out, "report.json")) and \
                         not os.path.exists(os.path.join(out, ".leat-work", "state.json")):
                     # it was complete: killed while it removed its work files
-                    done = subprocess.run([*command, out, "--resume"], capture_output=True, check=False)
-                    assert done.returncode == 2 and b"--force" in done.stderr, done
+                    done = subprocess.run([*command, out, "--resume", "--json"], capture_output=True, check=True)
+                    assert json.loads(done.stdout)["already_complete"] is True, done
                     break
             assert digest(out) == want, f"round {i} differs"
             assert not os.path.exists(os.path.join(out, ".leat-work"))

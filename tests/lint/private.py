@@ -38,7 +38,7 @@ ALLOWED = {
     "ingest/source.h": "listing a bucket, for leat plan",
     "io/dir.h": "listing a folder",
     "io/file.h": "reading and writing whole files",
-    "io/http.h": "the rate of a link, for leat plan",
+    "io/http.h": "the rate of a link, for leat plan; whether a server answered, for leat doctor",
     "io/object.h": "listing a bucket, for leat plan",
     "io/region.h": "a bucket in another region than this machine",
     "io/traffic.h": "requests and bytes of a run",

@@ -174,7 +174,7 @@ $ echo text > photos/cat/notes.txt
 3
 1
 0
-! leat pack: warning: 1 file was skipped, hidden or not an image by name (notes.txt); --strict takes every file
+! leat pack: warning: 1 file was skipped, hidden (a folder counts as one) or not an image by name (notes.txt); --strict takes every file
 
 # images beside the class folders have no label, and that is said
 $ mkdir -p beside/cat
@@ -189,6 +189,7 @@ $ mkdir -p beside/cat
 $ leat pack photos -o bad.leat --strict
 ! leat pack: cat/notes.txt: not an image format that leat reads
 ! what is written so far is kept: --resume continues from there
+! --on-error skip leaves out samples that cannot be packed; with it, --force starts again
 = 4
 
 $ leat pack photos -o bad.leat --strict --force --on-error skip --report bad.jsonl
@@ -228,7 +229,7 @@ $ cp photos/cat/1.png 'photos/cat/1\x.png'
 1
 1.png
 1\x.png
-! leat pack: warning: 1 file was skipped, hidden or not an image by name (notes.txt); --strict takes every file
+! leat pack: warning: 1 file was skipped, hidden (a folder counts as one) or not an image by name (notes.txt); --strict takes every file
 ! leat export: back3/cat/1.png: already exists
 ! --force replaces files that were there before this run
 
@@ -435,6 +436,7 @@ $ printf '\211LEAT\r\n\032' > head.leat; head -c 4000 /dev/zero >> head.leat; le
 # names of the file and the line stand there once
 $ echo '{"path": 3}' > m.jsonl; leat pack m.jsonl -o m.leat
 ! leat pack: m.jsonl:1: no path
+! --on-error skip leaves out samples that cannot be packed
 = 4
 
 # a member that is not JSON is a bad sample, as one that is not UTF-8

@@ -184,3 +184,33 @@ $ leat select $LEAT_TEST_DATA/images-1.1.leat -s random -n 1000 -o all.leat | se
 $ leat select $LEAT_TEST_DATA/images-1.1.leat --share 0.75 --where 'label == 1' -o half.leat --json | grep -o '"asked": *[0-9]*'
 "asked":9
 ! leat select: warning: 9 samples were asked for: only 6 of 12 were selected
+
+# a name that several packs have
+$ leat check few.leat -o a.leat --json | jget samples; leat dedup images a.leat -o b.leat --json | jget samples; leat select few.leat -s random -n 2 -o c.leat; leat select few.leat -s random -n 2 --seed 1 -o d-2.leat >/dev/null
+5
+5
+2 of 5 samples selected
+* CPU-seconds (glob)
+
+$ leat select few.leat --with a.leat,b.leat --where 'orientation == 1' -o x.leat --force
+! leat select: column 'orientation' is in a.leat and b.leat; write 'a.orientation' or 'b.orientation'
+= 2
+
+$ leat select few.leat --with b.leat,a.leat -s weights --column orientation -o x.leat --force
+! leat select: column 'orientation' is in b.leat and a.leat; write 'b.orientation' or 'a.orientation'
+= 2
+
+$ leat select few.leat --with b.leat,a.leat -s weights --column a.orientation --where 'a.blur >= 0 and keep == 1' -o x.leat --force --json | jget selected
+3
+
+$ leat select few.leat --with c.leat,d-2.leat --where 'selected == 1' -o x.leat --force
+! leat select: column 'selected' is in c.leat and d-2.leat; write 'c.selected' or `d-2.selected`
+= 2
+
+$ leat select few.leat --with c.leat,d-2.leat --where 'c.selected == 1 or `d-2.selected` == 1' -o x.leat --force --json | jget excluded asked
+2
+0
+
+$ mkdir other; cp c.leat other; leat select few.leat --with c.leat,other/c.leat --where 'c.selected == 1' -o x.leat --force
+! leat select: column 'selected' is in c.leat and other/c.leat: two files have the same name, so rename one of them
+= 2

@@ -28,8 +28,8 @@ $ leat dedup fuzzy kept -o after --quiet >/dev/null && cmp both/kept-00000.jsonl
 > cmp both/clusters.jsonl after/clusters.jsonl && cmp both/reasons.jsonl kept/reasons.jsonl && cmp both/bad.jsonl kept/bad.jsonl
 
 # exact deduplication has no bands
-$ leat dedup exact in.jsonl -o whole 2> /dev/null | grep -o 'comparisons.*;'
-comparisons, * equal; (glob)
+$ leat dedup exact in.jsonl -o whole 2> /dev/null | grep -o '[0-9]* comparison.*;'
+1 comparison, 1 equal;
 
 $ leat dedup exact in.jsonl -o lines --level line --set words.min=5
 ! leat dedup: --profile and --set work on whole documents only (run leat filter first)
@@ -74,13 +74,24 @@ words.min
 1
 false
 
+# a rule that is switched off has no threshold
+$ leat filter in.jsonl --set words.min=5,words.min=off --explain d4 | jget rules.0.rule rules.0.threshold rules.0.keeps
+words.min
+null
+true
+
+$ leat filter in.jsonl -o off --set words.min=5,words.min=off --report off.html,off.json --json 2> /dev/null | jget rules.0.threshold; jget rules.0.threshold < off.json; grep -c '<td>words.min</td><td class="n">off</td>' off.html
+null
+null
+1
+
 $ leat filter in.jsonl --set words.min=5 --explain nobody
 ! leat filter: warning: no document has the id nobody
 = 1
 
 $ leat filter in.jsonl -o scores --score-only --quiet && head -n 1 scores/scores-00000.jsonl | jget id words
 ! leat filter: warning: 1 line could not be read: see scores/bad.jsonl
-4 documents; 1 bad lines
+4 documents; 1 bad line
 ...
 d1
 9
@@ -125,7 +136,7 @@ $ leat filter in.jsonl --config nothing.yaml
 = 4
 
 $ printf 'output: dd\nthreshold: 0.5\n' > d.yaml; leat dedup exact in.jsonl --config d.yaml
-! leat dedup: --words, --chars, --bands, --rows, --threshold, --clusters, --compatible and --bands-per-iteration are only for fuzzy deduplication
+! leat dedup: --chars, --bands, --rows, --threshold, --clusters, --compatible and --bands-per-iteration are only for fuzzy deduplication
 = 2
 
 $ printf 'output: dc\neval: [in.jsonl]\nngram: 5\n' > d.yaml; leat decontaminate in.jsonl --config d.yaml --json | jget contaminated
@@ -146,7 +157,7 @@ $ leat dedup exact "" -o unique
 = 2
 
 $ printf '{"words": "old", "text": "one two three"}\n' > has.jsonl; leat filter has.jsonl -o has --columns +words --quiet; cat has/kept-00000.jsonl
-1 documents: 1 kept, 0 dropped
+1 document: 1 kept, 0 dropped
 ...
 {"words":3, "text": "one two three"}
 
@@ -184,9 +195,21 @@ $ leat filter in.jsonl -o other --lang en
 ! leat filter: languages need a model: name a fastText file (--lid)
 = 2
 
+$ leat filter in.jsonl -o other --lang-min 0.5
+! leat filter: --lang-min needs a model: name a fastText file (--lid)
+= 2
+
+$ leat filter in.jsonl -o other --lid absent.bin
+! leat filter: absent.bin: cannot open: No such file or directory
+= 4
+
 $ leat filter in.jsonl -o other --lid in.jsonl --lang en
 ! leat filter: in.jsonl: not a fastText model
 = 4
+
+$ LC_ALL=C sed 's/__label__en/__label__e\x80/' $LEAT_TEST_DATA/lid.ftz > odd.ftz; leat filter in.jsonl -o other --lid odd.ftz --lang en
+! leat filter: odd.ftz: the model has no label "en" (did you mean e\x80?)
+= 2
 
 $ head -c 3000 $LEAT_TEST_DATA/lid.ftz > cut.ftz; leat filter in.jsonl -o other --lid cut.ftz --lang en
 ! leat filter: cut.ftz: damaged fastText model at offset *: the file is truncated (glob)
@@ -217,7 +240,7 @@ short
 
 $ leat filter in.jsonl --set words.min=5 --report r.html,r.json --quiet && grep -c '<h2>' r.html && jget funnel.1.documents examples.0.passes < r.json
 ! leat filter: warning: 1 line could not be read
-4 documents: 3 kept, 1 dropped; 1 bad lines
+4 documents: 3 kept, 1 dropped; 1 bad line
 ...
 4
 3
@@ -278,7 +301,7 @@ $ cat exact/clusters.jsonl
 
 $ leat dedup fuzzy in.jsonl -o fuzzy --threshold 0.5 --bands 50 --rows 2 --quiet; cat fuzzy/clusters.jsonl
 ! leat dedup: warning: 1 line could not be read: see fuzzy/bad.jsonl
-4 documents: 2 kept, 2 removed in 1 clusters
+4 documents: 2 kept, 2 removed in 1 cluster
 ...
 {"id":"d2","kept":"d1","similarity":1.0000}
 {"id":"d3","kept":"d1","similarity":0.*} (glob)
@@ -296,7 +319,69 @@ $ echo '{"text":"a"}' > single.jsonl; leat dedup substring single.jsonl -o small
 = 3
 
 $ leat dedup exact single.jsonl -o single > /dev/null; leat dedup exact single.jsonl -o single --resume
-! leat dedup: single: the run is complete, nothing is left to resume (use --force to replace its output)
+! single: already complete: a run with the same options and input wrote it
+
+$ leat dedup exact single.jsonl -o single --resume --json 2> /dev/null | jget already_complete documents kept
+true
+1
+1
+
+$ leat dedup exact single.jsonl -o single --resume --normalize
+! leat dedup: single: the complete output was made with other options or another input (use --force to replace it)
+= 2
+
+$ leat dedup exact single.jsonl -o single --resume --compress gzip
+! leat dedup: single: the complete output was made with other options or another input (use --force to replace it)
+= 2
+
+$ mv single/clusters.jsonl clusters.saved; leat dedup exact single.jsonl -o single --resume; mv clusters.saved single/clusters.jsonl
+! leat dedup: single/clusters.jsonl: is missing (use --force to start over)
+
+$ mv single/clusters.jsonl clusters.saved; mkdir single/clusters.jsonl; leat dedup exact single.jsonl -o single --resume; rmdir single/clusters.jsonl; mv clusters.saved single/clusters.jsonl
+! leat dedup: single/clusters.jsonl: is not a file (remove it, then use --force to start over)
+
+$ for f in bad.jsonl report.json kept-00000.jsonl; do mv single/$f f.saved; mkdir single/$f; leat dedup exact single.jsonl -o single --force; rmdir single/$f; mv f.saved single/$f; done; ls single
+! leat dedup: single/bad.jsonl: is a folder, not a file of an output: remove it first
+! leat dedup: single/report.json: is a folder, not a file of an output: remove it first
+! leat dedup: single/kept-00000.jsonl: is a folder, not a file of an output: remove it first
+bad.jsonl
+clusters.jsonl
+kept-00000.jsonl
+report.json
+
+$ cp single/kept-00000.jsonl kept.saved; : > single/kept-00000.jsonl; leat dedup exact single.jsonl -o single --resume
+! leat dedup: single/kept-00000.jsonl: is 0 bytes, expected 13 (use --force to start over)
+= 4
+
+$ cp kept.saved single/kept-00000.jsonl; cp single/report.json report.saved; sed -i 's/"kept":1/"kept":2/' single/report.json; leat dedup exact single.jsonl -o single --resume
+! leat dedup: single/report.json: is damaged (use --force to start over)
+= 4
+
+$ cp report.saved single/report.json; leat dedup exact single.jsonl -o single --resume -q
+! single: already complete: a run with the same options and input wrote it
+
+$ mkdir single/.leat-work; leat dedup exact single.jsonl -o single --resume --normalize
+! leat dedup: single: the complete output was made with other options or another input (use --force to replace it)
+= 2
+
+$ mkdir single/.leat-work; touch single/.leat-work/begun; leat dedup exact single.jsonl -o single
+! leat dedup: single: has the output of an earlier run (use --force to replace it)
+= 2
+
+$ leat dedup exact single.jsonl -o single --resume --normalize | head -n 1; ls -A single; leat dedup exact single.jsonl -o single --force > /dev/null
+.leat-work
+bad.jsonl
+clusters.jsonl
+kept-00000.jsonl
+report.json
+! leat dedup: single: the complete output was made with other options or another input (use --force to replace it)
+
+$ leat dedup exact single.jsonl -o paged --report paged.html > /dev/null; rm paged.html; leat dedup exact single.jsonl -o paged --report paged.html --resume
+! leat dedup: paged.html: is missing (use --force to start over)
+= 4
+
+$ echo '{"text":"b"}' > single.jsonl; leat dedup exact single.jsonl -o single --resume
+! leat dedup: single: the complete output was made with other options or another input (use --force to replace it)
 = 2
 
 $ leat dedup fuzzy in.jsonl -o fuzzy --threshold 0.5 --bands 50 --rows 2 --force --report d.html,d.json > /dev/null; jget clusters sizes.0.from sizes.0.clusters largest.0.kept largest.0.documents < d.json; grep -c '<h2>' d.html
@@ -309,8 +394,28 @@ d1
 3
 
 $ leat dedup exact in.jsonl -o small --level line --keep longest
-! leat dedup: --keep, --index and --against work on whole documents, not on lines
+! leat dedup: lines are cut out of the texts: --keep, --index and --against are only for runs that remove whole documents
 = 2
+
+$ leat dedup substring in.jsonl -o small --keep longest
+! leat dedup: substrings are cut out of the texts: --keep, --index and --against are only for runs that remove whole documents
+= 2
+
+$ leat dedup exact in.jsonl -o small --words 5
+! leat dedup: --words is only for fuzzy and substring deduplication
+= 2
+
+$ leat dedup exact in.jsonl -o indexed --index > /dev/null 2>&1; leat dedup fuzzy in.jsonl -o small --against indexed
+! leat dedup: indexed/index.leat-dedup: was made by leat dedup exact, and cannot be used by leat dedup fuzzy
+= 4
+
+$ leat dedup exact in.jsonl -o small --against indexed --normalize
+! leat dedup: indexed/index.leat-dedup: was made without --normalize (use the same)
+= 4
+
+$ leat dedup fuzzy in.jsonl -o indexed --index --force > /dev/null 2>&1; leat dedup fuzzy in.jsonl -o small --against indexed --chars 7
+! leat dedup: indexed/index.leat-dedup: was made with shingles of 5 words, 14 bands and 8 rows (use the same)
+= 4
 
 $ leat dedup substring in.jsonl -o small --words 8 --report s.json --force > /dev/null; jget unit most.0.removed < s.json
 ! leat dedup: warning: 1 line could not be read: see small/bad.jsonl
@@ -319,7 +424,7 @@ words
 
 $ leat dedup fuzzy in.jsonl -o trove --compatible datatrove --words 3 --bands 40 --rows 1 --quiet; cat trove/clusters.jsonl
 ! leat dedup: warning: 1 line could not be read: see trove/bad.jsonl
-4 documents: 2 kept, 2 removed in 1 clusters
+4 documents: 2 kept, 2 removed in 1 cluster
 ...
 {"id":"d2","kept":"d1","similarity":1.0000}
 {"id":"d3","kept":"d1","similarity":1.0000}
@@ -331,6 +436,10 @@ $ leat dedup fuzzy in.jsonl -o small --compatible datasketch --clusters star
 $ leat dedup fuzzy in.jsonl -o small --compatible datatrove --chars 9
 ! leat dedup: datatrove has shingles of words, not of characters
 = 2
+
+$ printf '{"text":"a b c"}\n{"text":"a b c"}\n' > twice.jsonl; leat dedup substring twice.jsonl -o twice --words 3 | head -n 1; leat dedup exact twice.jsonl -o twice-lines --level line | head -n 1
+2 sequences of words: 1 span removed (5 B) from 1 of 2 documents; nothing is left of 1
+2 lines: 1 removed (5 B) from 1 of 2 documents; nothing is left of 1
 
 $ leat dedup substring in.jsonl -o sub --words 8 --quiet; cat sub/changed.jsonl
 ! leat dedup: warning: 1 line could not be read: see sub/bad.jsonl
@@ -368,7 +477,7 @@ $ leat plan --documents 100000000 --ram 1G --limit 2G --json | jget fix
 --ram 1288947849 (1.20 GiB)
 
 $ leat dedup exact in.jsonl -o small --bands 3
-! leat dedup: --words, --chars, --bands, --rows, --threshold, --clusters, --compatible and --bands-per-iteration are only for fuzzy deduplication
+! leat dedup: --chars, --bands, --rows, --threshold, --clusters, --compatible and --bands-per-iteration are only for fuzzy deduplication
 = 2
 
 $ leat dedup similar in.jsonl -o small
@@ -525,5 +634,17 @@ $ leat decontaminate case.jsonl -o clean2 --eval case.jsonl --eval-field text,no
 
 # --score-only drops nothing.
 $ leat filter in.jsonl -o scored --score-only --set words.min=5 | head -n 1
-4 documents: 3 pass the rules, 1 do not; 1 bad lines
+4 documents: 3 pass the rules, 1 do not; 1 bad line
 ! leat filter: warning: 1 line could not be read: see scored/bad.jsonl
+
+# Rules and an index of earlier documents together.
+$ printf '{"id": "a", "text": "one two three"}\n' > old.jsonl
+> printf '{"id": "b", "text": "four five six"}\n{"id": "c", "text": "one two three"}\n{"id": "d", "text": "few"}\n' > new.jsonl
+> leat dedup exact old.jsonl -o ruled-old --index > /dev/null
+> leat dedup exact new.jsonl -o ruled-new --against ruled-old --set words.min=2 --json | jget documents kept removed dropped
+> cat ruled-new/kept-00000.jsonl
+3
+1
+1
+1
+{"id": "b", "text": "four five six"}

@@ -154,11 +154,12 @@ static inline void join_box(parts_box *x)
     do_step(x, LEAT__PART_END, 0, NULL);
 }
 
-/* A report without what differs between runs: times, memory, load. */
+/* A report without what differs between runs: times, memory, load, the key of a run. */
 static inline char *report_of(const char *folder)
 {
-    static const char *const noise[] = {"seconds",    "cpu_seconds", "budget_peak_bytes", "limit",
-                                        "read_share", "work_share",  "write_share",       "memory_share"};
+    static const char *const noise[] = {
+        "run",        "sum",        "seconds",     "cpu_seconds",  "limit",
+        "read_share", "work_share", "write_share", "memory_share", "budget_peak_bytes"};
     char name[64];
     snprintf(name, sizeof name, "%s/report.json", folder);
     char *text = load_text(name);

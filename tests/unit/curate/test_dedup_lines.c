@@ -328,6 +328,30 @@ static void stopped_runs_continue(void **state)
     }
 }
 
+/* Counts the calls while the saved state is that of the marking step. */
+static int count_marking(void *cookie, uint64_t done, uint64_t total, uint64_t documents, uint64_t dropped)
+{
+    char text[4096] = "";
+    FILE *f = fopen(in_box("look/.leat-work/state.json"), "rb");
+    if (f) {
+        text[fread(text, 1, sizeof text - 1, f)] = 0;
+        fclose(f);
+    }
+    *(int *)cookie += strstr(text, "\"phase\":1,") != NULL;
+    return 0;
+}
+
+static void marking_can_be_stopped(void **state)
+{
+    int calls = 0;
+    leat_dedup_opts o = lines_opts("stop.jsonl", "look", LEAT_LEVEL_SUBSTRING);
+    o.shingle_words = 6;
+    o.progress = count_marking;
+    o.cookie = &calls;
+    dedup_ok(&o, &st);
+    assert_true(calls > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +365,7 @@ int main(void)
         cmocka_unit_test(repeated_substrings_are_removed),
         cmocka_unit_test(substrings_are_the_same),
         cmocka_unit_test(stopped_runs_continue),
+        cmocka_unit_test(marking_can_be_stopped),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

@@ -24,7 +24,8 @@ static void sizes_of_clusters(void **state)
     leat_dedup_opts o = fuzzy_opts("sizes.jsonl", "sizes");
     o.kind = LEAT_DEDUP_EXACT;
     char *json = report(&o, "s.json");
-    assert_non_null(strstr(json, "\"documents\":45,\"kept\":9,\"removed\":36,\"clusters\":8,\"sizes\":["
+    assert_non_null(strstr(json, "\"documents\":45,\"kept\":9,\"removed\":36,\"dropped\":0,\"bad\":1,"
+                                 "\"clusters\":8,\"sizes\":["
                                  "{\"from\":2,\"to\":2,\"clusters\":1,\"documents\":2},"
                                  "{\"from\":3,\"to\":3,\"clusters\":1,\"documents\":3},"
                                  "{\"from\":4,\"to\":4,\"clusters\":1,\"documents\":4},"
@@ -36,6 +37,13 @@ static void sizes_of_clusters(void **state)
     assert_null(strstr(page, "<8.0>"));
     assert_non_null(strstr(page, "&lt;8.0&gt;"));
     assert_non_null(strstr(page, "45 documents: 9 kept, 36 removed in 8 clusters; 1 bad lines."));
+    leat__free(page);
+    o.set = "words.min=4"; /* all documents have three words, so all are dropped */
+    json = report(&o, "s.json");
+    assert_non_null(strstr(json, "\"documents\":45,\"kept\":0,\"removed\":0,\"dropped\":45,\"bad\":1,"));
+    leat__free(json);
+    page = report(&o, "s.html");
+    assert_non_null(strstr(page, "45 documents: 45 dropped by rules, 0 kept, 0 removed in 0 clusters;"));
     leat__free(page);
 }
 

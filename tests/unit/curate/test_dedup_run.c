@@ -111,6 +111,61 @@ static void stopped_runs_continue(void **state)
     same_files("a/clusters.jsonl", "s/clusters.jsonl");
 }
 
+/* A run with `force` that is stopped before it saved a state starts over with `resume`, as after a kill. */
+static void stopped_force_starts_over(void **state)
+{
+    stopper s = {0};
+    leat_error err = {0};
+    leat_dedup_opts o = fuzzy_opts("c.jsonl", "again");
+    o.progress = stop;
+    o.cookie = &s;
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_ECANCELED);
+    assert_int_not_equal(access(in_box("again/.leat-work"), F_OK),
+                         0); /* no earlier output: nothing is left */
+    o.kind = LEAT_DEDUP_EXACT;
+    o.progress = NULL;
+    dedup_ok(&o, &st);
+    o.kind = LEAT_DEDUP_FUZZY;
+    o.progress = stop;
+    for (int i = 0; i < 2; i++) { /* `resume` is stopped, too */
+        s = (stopper){0};
+        o.replace = i == 0;
+        o.resume = i == 1;
+        assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_ECANCELED);
+        assert_int_equal(st.resumable, 0);
+        assert_int_equal(access(in_box("again/.leat-work/begun"), F_OK), 0);
+    }
+    o.progress = NULL;
+    o.kind = LEAT_DEDUP_EXACT; /* other options than those of the stopped run: nothing is replaced */
+    o.normalize = 1;
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EEXIST);
+    assert_non_null(strstr(err.message, "other options"));
+    o.kind = LEAT_DEDUP_FUZZY;
+    o.normalize = 0;
+    dedup_ok(&o, &st);
+    assert_int_equal(st.already_complete, 0);
+    same_files("a/kept-00000.jsonl", "again/kept-00000.jsonl");
+    assert_int_not_equal(access(in_box("again/.leat-work"), F_OK), 0);
+}
+
+/* A link in place of the work folder: nothing of its target is removed. */
+static void a_link_is_refused_as_work_folder(void **state)
+{
+    leat_error err = {0};
+    leat_dedup_opts o = fuzzy_opts("c.jsonl", "linked");
+    assert_int_equal(mkdir(in_box("own"), 0777), 0);
+    put_text("own/state.json", "mine");
+    assert_int_equal(mkdir(in_box("linked"), 0777), 0);
+    assert_int_equal(symlink("../own", in_box("linked/.leat-work")), 0);
+    for (int i = 0; i < 3; i++) {
+        o.replace = i == 1;
+        o.resume = i == 2;
+        assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EEXIST);
+        assert_non_null(strstr(err.message, ".leat-work: is not a folder: remove it first"));
+        assert_int_equal(access(in_box("own/state.json"), F_OK), 0);
+    }
+}
+
 /* One run with rules writes what a filter and a deduplication write in sequence, also when it is
  * stopped and resumed, in several passes, and in little memory. */
 static void rules_drop_documents_first(void **state)
@@ -204,6 +259,8 @@ int main(void)
         cmocka_unit_test(output_is_the_same),
         cmocka_unit_test(short_lines_fit_a_small_budget),
         cmocka_unit_test(stopped_runs_continue),
+        cmocka_unit_test(stopped_force_starts_over),
+        cmocka_unit_test(a_link_is_refused_as_work_folder),
         cmocka_unit_test(rules_drop_documents_first),
         cmocka_unit_test(exact),
     };

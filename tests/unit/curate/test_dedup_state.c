@@ -171,16 +171,80 @@ static void damage_is_detected(void **state)
     assert_non_null(strstr(err.message, "band-3: is damaged"));
     put_text("s/.leat-work/side-0", "");
     assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EDATA);
-    assert_non_null(strstr(err.message, "truncated"));
+    assert_non_null(strstr(err.message, "use force to start over"));
     leat__free(whole);
+}
+
+/* Changes every digit of the state of an interrupted run in turn. */
+static void check_digits(leat_dedup_opts o)
+{
+    const char *name = "s/.leat-work/state.json";
+    o.resume = 1;
+    char *whole = load_text(name);
+    for (char *c = whole; *c; c++) {
+        char before = *c;
+        if (before < '0' || before > '9') continue;
+        *c = before == '9' ? '8' : (char)(before + 1);
+        put_text(name, whole);
+        *c = before;
+        int rc = leat_dedup_text(&o, &st, &err);
+        if (rc != LEAT_EDATA && rc != LEAT_EFORMAT) fail_msg("digit %ld: %d", (long)(c - whole), rc);
+        assert_non_null(strstr(err.message, "state.json: "));
+        assert_non_null(strstr(err.message, "(use force to start over)"));
+    }
+    put_text(name, whole);
+    leat__free(whole);
+    dedup_ok(&o, &st);
+    same_files("whole/kept-00000.jsonl", "s/kept-00000.jsonl");
+}
+
+static uint64_t stop_at;
+
+static int at_some_time(void *cookie, uint64_t done, uint64_t total, uint64_t documents, uint64_t dropped)
+{
+    return --stop_at == 0;
+}
+
+/* Stops a run at each of its first calls of progress, which are in different phases. */
+static void every_changed_digit_is_refused(void **state)
+{
+    make_corpus("d.jsonl", 300);
+    leat_dedup_opts o = fuzzy_opts("d.jsonl", "whole");
+    o.bands = 3;
+    dedup_ok(&o, &st);
+    uint32_t phases = 0;
+    for (uint64_t at = 1; at <= 40; at += 3) {
+        o = fuzzy_opts("d.jsonl", "s");
+        o.bands = 3;
+        o.bands_per_iteration = 2;
+        o.checkpoint_bytes = o.replace = 1;
+        o.progress = at_some_time;
+        stop_at = at;
+        int rc = leat_dedup_text(&o, &st, &err);
+        if (rc == 0) break;
+        assert_int_equal(rc, LEAT_ECANCELED);
+        if (!st.resumable) continue;
+        char *text = load_text("s/.leat-work/state.json");
+        uint32_t phase = strstr(text, "\"phase\":0") ? 1 : strstr(text, "\"phase\":1") ? 2 : 4;
+        leat__free(text);
+        o.progress = NULL;
+        o.replace = 0;
+        if (!(phases & phase)) check_digits(o);
+        phases |= phase;
+    }
+    assert_true(phases & 1 && phases & 2);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(other_options_are_refused), cmocka_unit_test(less_memory_loses_no_line),
-        cmocka_unit_test(another_input_is_refused),  cmocka_unit_test(a_changed_input_is_refused),
-        cmocka_unit_test(stamps_are_compared),       cmocka_unit_test(damage_is_detected),
+        cmocka_unit_test(other_options_are_refused),
+        cmocka_unit_test(less_memory_loses_no_line),
+        cmocka_unit_test(another_input_is_refused),
+        cmocka_unit_test(a_changed_input_is_refused),
+        cmocka_unit_test(stamps_are_compared),
+        cmocka_unit_test(damage_is_detected),
+        cmocka_unit_test(every_changed_digit_is_refused),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

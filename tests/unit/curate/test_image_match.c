@@ -42,6 +42,20 @@ static void edits_match_and_others_do_not(void **state)
     }
 }
 
+/* Which image is aligned to which does not change the similarity. */
+static void the_order_of_images_does_not_matter(void **state)
+{
+    scene s = plain_scene, crop = plain_scene;
+    for (uint32_t seed = 1; seed < 9; seed++) {
+        s.seed = crop.seed = seed;
+        crop.zoom = 0.95f - 0.04f * (float)seed;
+        crop.left = 0.1f;
+        const leat__match_side a = side_of(&s, 0), b = side_of(&crop, 0);
+        for (int parts = 0; parts < 2; parts++)
+            assert_true(leat__match(&a, &b, parts == 1) == leat__match(&b, &a, parts == 1));
+    }
+}
+
 /* The same with a white frame of three lines. */
 static leat__match_side framed(const scene *s)
 {
@@ -215,6 +229,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edits_match_and_others_do_not),
+        cmocka_unit_test(the_order_of_images_does_not_matter),
         cmocka_unit_test(equal_frames_do_not_match),
         cmocka_unit_test(a_frame_does_not_hide_a_picture),
         cmocka_unit_test(covered_parts_do_not_hide_a_picture),

@@ -41,15 +41,17 @@ static void coefficients_and_pixels_agree(void **state)
     }
 }
 
-/* No pixel has all four neighbours. */
+/* No pixel has all four neighbours, or only one: one number has no variance. */
 static void thin_images_have_no_blur(void **state)
 {
-    static const uint32_t sides[][2] = {{1, 90}, {2, 90}, {90, 1}, {90, 2}};
+    static const uint32_t sides[][2] = {{1, 90}, {2, 90}, {90, 1}, {90, 2}, {3, 3}};
     double a[LEAT__LOOKS];
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         score_of(&plain_scene, LEAT__CODEC_PNG, sides[i][0], sides[i][1], 0, a);
         assert_true(isnan(a[LEAT__LOOK_BLUR]) && a[LEAT__LOOK_CONTRAST] > 0);
     }
+    score_of(&plain_scene, LEAT__CODEC_PNG, 3, 4, 0, a);
+    assert_false(isnan(a[LEAT__LOOK_BLUR]));
     score_of(&plain_scene, LEAT__CODEC_PNG, 3, 90, 0, a);
     assert_true(a[LEAT__LOOK_BLUR] > 0);
 }

@@ -48,19 +48,22 @@ static void votes_are_those_of_the_nearest_rows(void **state)
     assert_int_equal(leat__mem_blocks(), test_blocks);
 }
 
-enum { PART_ROWS = 5 * LABEL_ROWS, BLANK = LABEL_ROWS + 7 };
+enum { PART_ROWS = 5 * LABEL_ROWS, BLANK = LABEL_ROWS + 7, BROKEN };
 
-/* The rows of label_opts, then rows without a label; BLANK has a label, but its vector is zeros. */
+/* The rows of label_opts, then rows without a label; BLANK and BROKEN have one, but no
+ * vector: zeros, or a value that is not finite. */
 static void fill_part(uint32_t row, leat_pack_value *v, void *cookie)
 {
     fill_label(row, v, cookie);
-    if (row >= LABEL_ROWS) v[0].i = row == BLANK ? 1 : -1 - (int64_t)(row % 2);
+    if (row >= LABEL_ROWS) v[0].i = row == BLANK || row == BROKEN ? 1 : -1 - (int64_t)(row % 2);
 }
 
 static void fill_part_vector(uint32_t row, leat_pack_value *v, void *cookie)
 {
     fill_vector(row, v, cookie);
-    if (row == BLANK) memset((void *)(uintptr_t)v[0].data, 0, v[0].size);
+    float *to = (float *)(uintptr_t)v[0].data;
+    if (row == BLANK) memset(to, 0, v[0].size);
+    if (row == BROKEN) to[3] = NAN;
 }
 
 static void rows_without_a_label_or_a_vector_change_nothing(void **state)
@@ -83,10 +86,12 @@ static void rows_without_a_label_or_a_vector_change_nothing(void **state)
     o.output = in_box("both.leat");
     const leat_check_labels_stats more = labels_ok(&o);
     assert_true(more.wrong == st.wrong && more.outliers == st.outliers && st.wrong >= 5);
+    assert_true(st.without_vector == 0 && more.without_vector == 2);
     for (size_t c = 0; c < LEAT_COUNT(columns); c++) {
         read_floats(in_box("alone.leat"), columns[c], alone);
         read_floats(o.output, columns[c], part);
         assert_memory_equal(alone, part, sizeof alone);
+        assert_true(isnan(alone[5]) && !isnan(alone[4])); /* row 5 has no label */
     }
     assert_ok(leat_pack_open(&pack, in_box("alone.leat"), NULL, NULL));
     assert_ok(leat_pack_ints(pack, 3, 0, LABEL_ROWS, rank[0], NULL));
@@ -114,8 +119,13 @@ static void predictions_take_the_place_of_votes(void **state)
         if (i != 5) assert_true(fabs(confidence[i] - (is_wrong(i) ? 1 / sum : exp(3) / sum)) < 1e-5);
     put_logits("bad.leat", &err);
     o.predictions = in_box("bad.leat");
-    assert_code(LEAT_EDATA, leat_check_labels(&o, NULL, &err));
-    assert_contains(err.message, "the scores of row 9 are not finite");
+    for (int beside = 0; beside < 2; beside++) { /* without and with vectors */
+        o.vectors = beside ? in_box("v.leat") : NULL;
+        const leat_check_labels_stats bad = labels_ok(&o);
+        assert_true(bad.without_scores == 1 && bad.without_vector == 0 && bad.wrong == 5);
+        read_floats(o.output, "confidence", confidence);
+        assert_true(isnan(confidence[9]) && isnan(confidence[5]) && !isnan(confidence[8]));
+    }
     o.predictions = in_box("v.leat");
     assert_code(LEAT_EINVAL, leat_check_labels(&o, NULL, &err));
     assert_contains(err.message, "no float32 field 'logits'");

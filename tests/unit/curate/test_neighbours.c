@@ -62,6 +62,21 @@ static void neighbours_are_exact(void **state)
     assert_int_equal(leat__mem_blocks(), test_blocks);
 }
 
+static void rows_without_a_vector_are_left_out(void **state)
+{
+    const leat__vectors v = make(40);
+    leat__neighbours n = {.vectors = &v, .k = K, .take = take, .tell = tell};
+    for (uint32_t i = 0; i < 40; i += 5) memset(vectors + i * DIM, 0, DIM * sizeof *vectors);
+    assert_ok(leat__thread_team_open(&n.crew, 2, NULL));
+    assert_ok(leat__neighbours_run(&n, NULL));
+    leat__thread_team_close(&n.crew);
+    for (uint32_t i = 0; i < 40; i++) {
+        assert_int_equal(counts[i], i % 5 ? K : 0);
+        for (uint32_t k = 0; k < counts[i]; k++) assert_true(near_rows[i][k].row % 5 != 0);
+    }
+    assert_int_equal(leat__mem_blocks(), test_blocks);
+}
+
 static void a_search_can_be_stopped(void **state)
 {
     const leat__vectors v = make(ROWS);
@@ -75,6 +90,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(neighbours_are_exact),
+        cmocka_unit_test(rows_without_a_vector_are_left_out),
         cmocka_unit_test(a_search_can_be_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

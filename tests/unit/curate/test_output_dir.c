@@ -80,6 +80,36 @@ static void only_files_of_the_report_are_replaced(void **state)
     assert_false(there("few/bad.jsonl") || there("few/report.json"));
 }
 
+/* A folder cannot be replaced by a file, also when the report lists its name or the run was killed. */
+static void folders_are_refused(void **state)
+{
+    static const char *const names[] = {"bad.jsonl", "report.json", "kept-00000.jsonl"};
+    char path[64], expected[128];
+    leat_error err = {0};
+    for (size_t i = 0; i < LEAT_COUNT(names); i++) {
+        for (int killed = 0; killed < 2; killed++) {
+            assert_int_equal(mkdir(in_box("dirs"), 0777), 0);
+            put("dirs/bad.jsonl");
+            put("dirs/kept-00000.jsonl");
+            if (killed) put_text("dirs/.leat-lock", "1\nfiles of leat\n");
+            else report("dirs");
+            snprintf(path, sizeof path, "dirs/%s", names[i]);
+            (void)!unlink(in_box(path));
+            assert_int_equal(mkdir(in_box(path), 0777), 0);
+            assert_int_equal(leat__output_ours(in_box("dirs"), &err), LEAT_EEXIST);
+            snprintf(expected, sizeof expected, "%s: is a folder, not a file of an output", path);
+            if (!strstr(err.message, expected)) fail_msg("%s", err.message);
+            assert_int_equal(leat__output_unused(in_box("dirs"), NULL), LEAT_EEXIST);
+            assert_int_equal(rmdir(in_box(path)), 0);
+            (void)!unlink(in_box("dirs/bad.jsonl"));
+            (void)!unlink(in_box("dirs/kept-00000.jsonl"));
+            (void)!unlink(in_box("dirs/report.json"));
+            (void)!unlink(in_box("dirs/.leat-lock"));
+            assert_int_equal(rmdir(in_box("dirs")), 0);
+        }
+    }
+}
+
 static void files_are_not_replaced_unasked(void **state)
 {
     static const char *const names[] = {
@@ -160,6 +190,7 @@ int main(void)
         cmocka_unit_test(one_run_at_a_time),
         cmocka_unit_test(a_killed_run_leaves_no_lock),
         cmocka_unit_test(only_files_of_the_report_are_replaced),
+        cmocka_unit_test(folders_are_refused),
         cmocka_unit_test(files_are_not_replaced_unasked),
         cmocka_unit_test(files_of_a_killed_run_can_be_replaced),
     };

@@ -51,7 +51,7 @@ static void pages_are_written(void **state)
 {
     leat_dedup_stats st;
     put_text("p.jsonl", "{\"id\":\"a<b\",\"text\":\"one\\ntwo\"}\n{\"id\":7,\"text\":\"one\\nthree\"}\n"
-                        "{\"text\":\"two\"}\n");
+                        "{\"text\":\"two\"}\n{}\n");
     leat_dedup_opts o = fuzzy_opts("p.jsonl", "out");
     char files[1100];
     o.kind = LEAT_DEDUP_EXACT;
@@ -64,11 +64,17 @@ static void pages_are_written(void **state)
     assert_non_null(root);
     assert_string_equal(json_string_value(json_object_get(root, "unit")), "lines");
     assert_int_equal(json_integer_value(json_object_get(root, "changed")), 2);
+    assert_int_equal(json_integer_value(json_object_get(root, "documents")), 3);
+    assert_int_equal(json_integer_value(json_object_get(root, "kept")), 2);
+    assert_int_equal(json_integer_value(json_object_get(root, "removed")), 1);
+    assert_int_equal(json_integer_value(json_object_get(root, "bad")), 1);
     const json_t *most = json_object_get(root, "most");
     assert_int_equal(json_array_size(most), 2);
     assert_int_equal(json_integer_value(json_object_get(json_array_get(most, 0), "id")), 7);
     json_decref(root);
     assert_non_null(strstr(page, "Documents that lost most"));
+    assert_non_null(strstr(page, "3 documents: 2 changed, 2 kept, 1 removed;"));
+    assert_non_null(strstr(page, "; 1 bad lines."));
     leat__free(json);
     leat__free(page);
 }

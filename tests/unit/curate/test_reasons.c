@@ -71,6 +71,15 @@ static void rules_are_counted(void **state)
                         "{\"rules\":[{\"rule\":\"words.min\",\"profile\":\"\",\"threshold\":5,"
                         "\"failed\":0,\"first\":0},{\"rule\":\"urls.max\",\"profile\":\"\","
                         "\"threshold\":2,\"failed\":2,\"first\":2}]}");
+    assert_ok(leat__rule_set_change(&rules, "urls.max=off", NULL));
+    assert_int_equal(leat__reason_rules(&rules, list), 3);
+    leat__buf_clear(&out);
+    leat__json_init(&j, &out, 0);
+    leat__json_object(&j);
+    leat__reason_rules_json(list, 2, &j);
+    leat__json_end(&j);
+    assert_non_null(
+        strstr(leat__buf_str(&out), "\"rule\":\"urls.max\",\"profile\":\"\",\"threshold\":null,"));
     leat__buf_reset(&out);
     assert_no_leaks();
 }

@@ -262,12 +262,88 @@ static void a_stopped_run_leaves_no_output(void **state)
     run_ok(&o);
 }
 
+enum { FEWER = 60 };
+
+/* Row 0, and rows from FEWER on, have no vector: zeros, or a value that is not finite. */
+static void fill_some_vectors(uint32_t row, leat_pack_value *v, void *cookie)
+{
+    fill_vector(row, v, cookie);
+    float *to = (float *)(uintptr_t)v[0].data;
+    if (row == 0 || (row >= FEWER && row % 2)) memset(to, 0, v[0].size);
+    else if (row >= FEWER) to[1] = row % 4 ? NAN : -INFINITY;
+}
+
+static void read_some(const char *path, int64_t *order, double *score)
+{
+    leat_pack *pack = NULL;
+    assert_ok(leat_pack_open(&pack, path, NULL, NULL));
+    assert_ok(leat_pack_ints(pack, 1, 0, FEWER, order, NULL));
+    assert_ok(leat_pack_floats(pack, 3, 0, FEWER, score, NULL));
+    leat_pack_close(&pack);
+}
+
+static void rows_without_a_vector_change_nothing(void **state)
+{
+    vector_kind k = {.dim = 12, .clusters = 5, .seed = 2, .spread = 0.4f};
+    const leat_field f = {
+        .name = "vector", .type = LEAT_FIELD_ARRAY, .dtype = LEAT_DTYPE_F32, .ndim = 1, .shape = {k.dim}};
+    static const char *const by[] = {
+        "{strategy: diversity}", "{strategy: typicality, neighbours: 5}",
+        "{strategy: balance, column: label, distribution: input}, {strategy: diversity, min_distance: 0.2}",
+        "{strategy: similarity, query: QUERY}, {strategy: weights, column: score}"};
+    put_pack(in_box("fewer.v.leat"), &f, 1, FEWER, fill_some_vectors, &k);
+    put_pack(in_box("some.v.leat"), &f, 1, ROWS, fill_some_vectors, &k);
+    for (size_t i = 0; i < LEAT_COUNT(by); i++) {
+        int64_t order[2][FEWER];
+        double score[2][FEWER];
+        char config[1200];
+        const char *query = strstr(by[i], "QUERY");
+        snprintf(config, sizeof config, "{count: 12, strategies: [%.*s%s%s]}",
+                 query ? (int)(query - by[i]) : 200, by[i], query ? in_box("some.v.leat") : "",
+                 query ? query + 5 : "");
+        for (int all = 0; all < 2; all++) {
+            leat_select_opts o = opts_for(config);
+            o.pack = all ? o.pack : put_rows("fewer.leat", FEWER);
+            o.vectors = in_box(all ? "some.v.leat" : "fewer.v.leat");
+            const leat_select_stats st = run_ok(&o);
+            assert_int_equal(st.without_vector, all ? ROWS - FEWER + 1 : 1);
+            read_some(o.output, order[all], score[all]);
+        }
+        assert_true(order[0][0] == -1);
+        assert_memory_equal(order[0], order[1], sizeof order[0]);
+        assert_memory_equal(score[0], score[1], sizeof score[0]);
+    }
+    leat_select_opts o = opts_for("{count: 5, strategies: [{strategy: random}]}"); /* takes no vectors */
+    assert_int_equal(run_ok(&o).without_vector, 0);
+}
+
+/* A chosen row without a vector is not near to any row. */
+static void a_previous_row_may_have_no_vector(void **state)
+{
+    vector_kind k = {.dim = 12, .clusters = 5, .seed = 2, .spread = 0.4f};
+    const leat_field f = {
+        .name = "vector", .type = LEAT_FIELD_ARRAY, .dtype = LEAT_DTYPE_F32, .ndim = 1, .shape = {k.dim}};
+    put_pack(in_box("some.v.leat"), &f, 1, ROWS, fill_some_vectors, &k);
+    leat_select_opts o = opts_for("where: key == 'f0/00000.jpg'");
+    o.output = in_box("first.leat");
+    assert_int_equal(run_ok(&o).selected, 1);
+    o = opts_for("strategies: [{strategy: diversity, min_distance: 1.1}]"); /* zeros are at 1 from all */
+    o.vectors = in_box("some.v.leat");
+    const uint64_t found = run_ok(&o).selected;
+    o.previous = in_box("first.leat");
+    o.output = in_box("second.leat");
+    const leat_select_stats st = run_ok(&o);
+    assert_true(found > 1 && st.selected == found && st.without_vector == ROWS - FEWER);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_result_does_not_depend_on_threads),
         cmocka_unit_test(balance_gives_equal_numbers),
         cmocka_unit_test(a_later_round_adds_to_an_earlier_one),
+        cmocka_unit_test(rows_without_a_vector_change_nothing),
+        cmocka_unit_test(a_previous_row_may_have_no_vector),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(a_query_has_vectors_of_the_same_length),
         cmocka_unit_test(a_stopped_run_leaves_no_output),

@@ -88,6 +88,22 @@ static void files_are_split_at_lines(void **state)
     assert_false(there("cut/kept-00003.jsonl"));
 }
 
+/* A sixth digit would change the order in which a folder is read. */
+static void numbers_have_five_digits(void **state)
+{
+    leat__shards s;
+    leat_error err = {0};
+    put_text("many/other", "");
+    assert_int_equal(leat__shards_open(&s, in_box("many"), "kept", 3, LEAT__COMPRESS_NONE, NULL), 0);
+    s.count = 99999;
+    assert_int_equal(leat__shards_put(&s, "12\n", 3, NULL), 0);
+    assert_true(there("many/kept-99999.jsonl.partial"));
+    assert_int_equal(leat__shards_put(&s, "12\n", 3, &err), LEAT_ELIMIT);
+    assert_non_null(strstr(err.message, "many: more than 100,000 shards (raise shard_bytes)"));
+    leat__shards_reset(&s);
+    assert_false(there("many/kept-99999.jsonl.partial") || there("many/kept-100000.jsonl.partial"));
+}
+
 static void nothing_is_left_without_commit(void **state)
 {
     leat__shards s;
@@ -160,6 +176,7 @@ int main(void)
         cmocka_unit_test(files_appear_on_commit),
         cmocka_unit_test(leftovers_are_removed),
         cmocka_unit_test(files_are_split_at_lines),
+        cmocka_unit_test(numbers_have_five_digits),
         cmocka_unit_test(nothing_is_left_without_commit),
         cmocka_unit_test(compressed_chunks_follow_each_other),
         cmocka_unit_test(parts_have_their_own_names),

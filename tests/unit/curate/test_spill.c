@@ -84,6 +84,13 @@ static void checksums_find_damage(void **state)
     fclose(f);
     assert_int_equal(leat__spill_verify(in_box("sum-0"), sizeof data, sum, &err), LEAT_EDATA);
     assert_non_null(strstr(err.message, "sum-0: is damaged"));
+    assert_int_equal(truncate(in_box("sum-0"), 100), 0);
+    assert_int_equal(leat__spill_verify(in_box("sum-0"), sizeof data, sum, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "sum-0: is 100 bytes, expected "));
+    assert_non_null(strstr(err.message, "(use force to start over)"));
+    assert_int_equal(unlink(in_box("sum-0")), 0);
+    assert_int_equal(leat__spill_verify(in_box("sum-0"), sizeof data, sum, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "sum-0: is missing (use force to start over)"));
 }
 
 static void files_of_a_killed_run_are_removed(void **state)

@@ -54,7 +54,6 @@ static void fill_half(uint32_t row, leat_pack_value *v, void *cookie)
 static void halves_are_read(void **state)
 {
     leat_field f = {.name = "v", .type = LEAT_FIELD_ARRAY, .dtype = LEAT_DTYPE_F16, .ndim = 1, .shape = {4}};
-    leat_error err = {0};
     put_pack(in_box("half.leat"), &f, 1, 2, fill_half, NULL);
     leat__vectors v = read_ok(in_box("half.leat"));
     const double length = sqrt(1 + 4 + 0.25);
@@ -63,8 +62,9 @@ static void halves_are_read(void **state)
     for (size_t i = 0; i < v.dim; i++) assert_true(v.row[v.dim + i] == 0);
     leat__vectors_reset(&v);
     put_pack(in_box("nan.leat"), &f, 1, 2, fill_half, &f);
-    assert_code(LEAT_EDATA, read_bad(in_box("nan.leat"), &err));
-    assert_contains(err.message, "the vector of row 0 is not finite");
+    v = read_ok(in_box("nan.leat"));
+    assert_true(leat__vectors_is_zero(v.row, v.dim)); /* as a row of zeros: no vector */
+    leat__vectors_reset(&v);
 }
 
 static void packs_without_vectors_are_refused(void **state)

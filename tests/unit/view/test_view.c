@@ -91,6 +91,7 @@ static void selections_change_and_are_saved(void **state)
     leat__httpd_answer a;
     box_pack(BOX_PACK);
     assert_ok(leat__view_open(&v, &(leat__view_opts){.pack = BOX_PACK, .save = "mine.leat"}, NULL));
+    post(v, "save", "{}", 400, "no image is selected");
     post(v, "select", "{\"rows\":[1,4,4],\"on\":true}", 200, "{\"selected\":2}");
     post(v, "select", "{\"rows\":[1,20],\"on\":false}", 400, "no such row");
     post(v, "select", "{\"rows\":[1],\"on\":false}", 200, "{\"selected\":1}");

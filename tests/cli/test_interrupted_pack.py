@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packing that is killed, starved of space or given bad input.
 
-    LEAT=build/tools/leat python3 tests/cli/test_pack.py
+    LEAT=build/tools/leat python3 tests/cli/test_interrupted_pack.py
 
 LEAT_KILLS sets how many random kills there are (100 for a release; few here, because it is one of
 the fast tests). The seed is printed; LEAT_SEED repeats a run.
