@@ -59,8 +59,9 @@ def _save(folder: str, state: dict[str, Any]) -> None:
 
 
 def _check_run(path: str, there: list[str], force: bool) -> None:
-    """Refuses a folder with other files in it."""
+    """Refuses a folder with other files in it. A run that was killed when it began may have left run.json.new."""
     name = os.path.join(path, "run.json")
+    there = [one for one in there if one != "run.json.new"]
     if there and "run.json" not in there:
         raise ExistsError(f"{path}: is not empty and has no run of leat curate; give another folder")
     if there and not _recorded(path):
@@ -222,15 +223,15 @@ def _asked(record: dict[str, Any]) -> int:
     return asked if asked > record.get("chosen", asked) else 0
 
 
-def _given(count: int, share: float, model: Any) -> dict[str, Options]:
+def _given(count: int | None, share: float | None, model: Any) -> dict[str, Options]:
     """Returns the arguments that are options of a step."""
     select: Options = {}
-    if _check.whole("count", count):
-        select = {"count": count, "share": None}
-    if _check.real("share", share, 0, 1):
+    if count is not None:
+        select = {"count": _check.whole("count", count, 1), "share": None}
+    if share is not None:
         if select:
             raise ArgumentError("share: give either `count` or `share`, not both")
-        select = {"share": share, "count": None}
+        select = {"share": _check.above("share", share, 1), "count": None}
     given = {"select": select}
     if model is not None:
         given["embed"] = {"model": _check.path("model", model)}
@@ -245,7 +246,7 @@ def _steps_from(start: str | None, run: Run) -> frozenset[str]:
     return frozenset(NAMES[NAMES.index(start):])
 
 
-def curate(source: Path | Sequence[Path], output: Path, *, config: Any = None, count: int = 0, share: float = 0,
+def curate(source: Path | Sequence[Path], output: Path, *, config: Any = None, count: int | None = None, share: float | None = None,
            model: Path | None = None, threads: int = 0, memory: int | str = 0, from_: str | None = None,
            force: bool = False, plan: bool = False, quiet: bool = True) -> dict[str, Any]:
     """Packs, checks, embeds, deduplicates and selects images; what `leat curate` does.
@@ -301,7 +302,7 @@ def curate(source: Path | Sequence[Path], output: Path, *, config: Any = None, c
     if planned["short"]:
         raise BudgetError(planned["short"])
     line = _Line(_check.flag("quiet", quiet), sum(run.on(name) for name in NAMES))
-    with run_folder(folder, ("run.json",)) as there:
+    with run_folder(folder, ("run.json", "run.json.new")) as there:
         _check_run(folder, there, force)
         _curate_early.check_ours(run, _recorded(folder).get("steps", {}))
         return _all_steps(run, planned, force, line, redo, begin)

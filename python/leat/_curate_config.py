@@ -170,7 +170,7 @@ def _rehearse(steps: Mapping[str, Options | None], where: str) -> None:
         raise ArgumentError(f"{where}tag: model is missing: a run of leat train, a TorchScript, exported or ONNX file")
     if steps["semantic"] is not None and steps["embed"] is None:
         raise ArgumentError(f"{where}semantic: needs embed, which is switched off")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Ctrl-C may leave a step that still writes
         for step in STEPS:
             options = steps[step.name]
             if options is None:

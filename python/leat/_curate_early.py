@@ -13,7 +13,7 @@ from typing import Any
 
 from . import _curate_dump, _curate_report, _images, _select
 from ._curate_config import Options, needs_vectors
-from ._curate_steps import FILES, Run, dump_target, fingerprint, is_ours, named
+from ._curate_steps import FILES, Run, dump_target, fingerprint, is_ours, named, step_conditions
 from ._dataset import Dataset
 from ._errors import ArgumentError, Error, ExistsError, reason
 from ._writer import Writer
@@ -113,35 +113,52 @@ def _fields(path: str) -> dict[str, Any]:
         return {field.name: {"int": int, "float": float}[field.type] for field in opened.fields if field.type in ("int", "float")}
 
 
-def _columns_of_steps(run: Run, folder: str) -> dict[str, Any]:
-    """Returns the columns that the steps of this run write, found by a run over one image."""
+def _columns_of_steps(run: Run, folder: str) -> dict[str, dict[str, Any]]:
+    """Returns the columns that the steps of this run write, by file, found by a run over one image."""
     image, check, twins = (os.path.join(folder, name) for name in ("one.leat", "check.leat", "twins.leat"))
     with Writer(image, {"image": "image"}, sync=False) as writer:
         writer.append({"image": _png()}, key="one")
     _images.check(image, check, sync=False)
     _images.dedup_images(check, twins, sync=False)
-    made = _fields(check) if run.on("check") else {}
-    made.update(_fields(twins) if run.on("dedup") else {})
-    return {**made, **({"selected": int} if run.on("semantic") else {})}
+    made = {"check.leat": _fields(check)} if run.on("check") else {}
+    made.update({"duplicates.leat": _fields(twins)} if run.on("dedup") else {})
+    made.update({"distinct.leat": {"selected": int}} if run.on("semantic") else {})
+    return {run.path(name): fields for name, fields in made.items()}
 
 
-def _known(run: Run, options: Options, folder: str) -> tuple[dict[str, Any], dict[str, list[str]], bool]:
-    """Returns the fields that select will find, class names, and whether the list is complete."""
+def _known(run: Run, options: Options, folder: str) -> tuple[dict[str, dict[str, Any]], dict[str, list[str]], bool]:
+    """Returns the fields that select will find, by file and with the pack first, class names, and whether the list is complete."""
     listed = options.get("columns") or []
-    fields, classes, all_known = _columns_of_steps(run, folder), {}, not run.on("tag")
-    for path in [listed] if isinstance(listed, str) else listed:
-        fields.update(_fields(path))
+    fields: dict[str, Any] = {}
+    classes, all_known = {}, not run.on("tag")
     if run.in_place:
-        fields.update(_fields(run.pack))
+        fields = _fields(run.pack)
         with Dataset(run.pack) as opened:
             classes = {"label": list(opened.classes())} if fields.get("label") is int and opened.classes() else {}
     elif all(_local(path) and os.path.isdir(path) for path in run.sources):
-        fields.setdefault("label", int)
+        fields = {"label": int}
         all_known = all_known and not any(name.endswith((".json", ".csv", ".tsv", ".jsonl", ".parquet", ".tar", ".mds", ".index"))
                                           for path in run.sources for name in os.listdir(path))
     else:
         all_known = False
-    return fields, classes, all_known
+    files = {run.pack: fields, **_columns_of_steps(run, folder)}
+    files.update((path, _fields(path)) for path in ([listed] if isinstance(listed, str) else listed))
+    return files, classes, all_known
+
+
+def _imitate(files: dict[str, dict[str, Any]], classes: dict[str, list[str]], folder: str) -> dict[str, str]:
+    """Writes packs of two rows that have the names and fields of `files`. Returns their paths, with those of `files`."""
+    made: dict[str, str] = {}
+    for path, fields in files.items():
+        place = os.path.join(folder, str(len(made)))
+        os.mkdir(place)
+        copy = os.path.join(place, os.path.basename(path))
+        kinds = fields or {"text": str}  # a pack has a field
+        with Writer(copy, kinds, classes={} if made else classes, sync=False) as writer:
+            for key in "ab":
+                writer.append({name: kind(0) for name, kind in kinds.items()}, key=key)
+        made[copy] = path
+    return made
 
 
 def check_files(run: Run, where: str = "") -> None:
@@ -157,22 +174,24 @@ def check_select(run: Run, where: str = "") -> None:
     strategies = options.get("strategies") or []
     if not options.get("where") and not strategies:
         return
-    with tempfile.TemporaryDirectory() as folder:
-        fields, classes, all_known = _known(run, options, folder)
-        rows, vectors = os.path.join(folder, "rows.leat"), os.path.join(folder, "vectors.leat")
-        with Writer(rows, fields, classes=classes, sync=False) as writer:
-            for key in "ab":
-                writer.append({name: kind(0) for name, kind in fields.items()}, key=key)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Ctrl-C may leave a step that still writes
+        files, classes, all_known = _known(run, options, folder)
+        made, vectors = _imitate(files, classes, folder), os.path.join(folder, "vectors.leat")
+        rows, *columns = made
         takes = run.on("embed") and needs_vectors(options)
         if takes:
             with Writer(vectors, {"embedding": ("float32", (4,))}, sync=False) as writer:
                 for key in "ab":
                     writer.append({"embedding": [1.0, 0.0, 0.0, 0.0]}, key=key)
-        given = {name: value for name, value in options.items() if name in ("where", "strategies")}
+        steps = {"strategy": "threshold", "where": " and ".join(["key != ''", *step_conditions(run, "check.leat" if run.on("check") else None)])}
+        by = [*([strategies] if isinstance(strategies, (str, Mapping)) else strategies), steps]
         try:
-            _select.select(rows, os.path.join(folder, "select.leat"), **given, count=1 if strategies else None, sync=False, embeddings=vectors if takes else None)
+            _select.select(rows, os.path.join(folder, "select.leat"), by, where=options.get("where"), columns=columns,
+                           count=1 if strategies else None, sync=False, embeddings=vectors if takes else None)
         except Error as error:
             text = str(error)
             of_data = error.code == "LEAT_ENOCLASS" and not run.in_place or error.code == "LEAT_ENOFIELD" and not all_known
-            if isinstance(error, ArgumentError) and not of_data and not any(name in text for name in (rows, vectors)):
+            if isinstance(error, ArgumentError) and not of_data and vectors not in text:
+                for copy, path in made.items():
+                    text = text.replace(copy, path)
                 raise ArgumentError(f"{where}select: {text}") from None

@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 from . import _check
+from ._curate_config import needs_vectors
 from ._curate_steps import Run, dump_target
 from ._dataset import Dataset
 
@@ -167,8 +168,29 @@ def _size(count: int) -> str:
     return f"{count / GB:.1f} GB" if count >= GB // 10 else f"{count / 1e6:.1f} MB"
 
 
-def _short(run: Run, rows: list[dict[str, Any]], available: int) -> str:
+def _least(run: Run, step: str, samples: int) -> int:
+    """Returns a budget below which a step refuses this many images; 0 for steps whose need depends on the largest image."""
+    options = run.steps[step] or {}
+    vector = 4 * _dim(run)
+    if step == "dedup":
+        return (14 << 20) + 64 * samples
+    if step == "semantic":
+        return 512 * vector + 40 * samples
+    return (41 + vector * (run.on("embed") and needs_vectors(options))) * samples if step == "select" else 0
+
+
+def _over_limit(run: Run, step: str, samples: int) -> str:
+    """Returns that a step needs more than its option `memory`, or ""."""
+    given = _check.size("memory", (run.steps[step] or {}).get("memory") or 0)
+    need = _least(run, step, samples)
+    return f"{step} needs {_size(need)} of memory, more than the {_size(given)} given" if given and need > given else ""
+
+
+def _short(run: Run, rows: list[dict[str, Any]], samples: int, available: int) -> str:
     """Returns what does not fit, or ""."""
+    over = next(filter(None, (_over_limit(run, row["step"], samples) for row in rows)), "")
+    if over:
+        return over
     need = max(rows, key=lambda row: row["memory_bytes"])
     if available and need["memory_bytes"] > available:
         return (f"{need['step']} needs {_size(need['memory_bytes'])} of memory, {_size(available)} are "
@@ -197,4 +219,4 @@ def make(run: Run) -> dict[str, Any]:
             "incomplete": len(known) < len(rows), "memory_bytes": max(row["memory_bytes"] for row in rows),
             "disk_bytes": sum(row["disk_bytes"] for row in rows), "traffic_bytes": sum(row["traffic_bytes"] for row in rows),
             "cpus": cpus, "gpus": gpus(), "machine": guide.get("machine"), "sanity": sanity,
-            "short": _short(run, rows, int(here.get("memory_available_bytes") or 0))}
+            "short": _short(run, rows, found["samples"], int(here.get("memory_available_bytes") or 0))}

@@ -25,7 +25,6 @@ FILES = {"pack": ("pack.leat", "bad.jsonl"), "check": ("check.leat", "check.csv"
          "semantic": ("similar.leat", "distinct.leat"), "select": ("select.leat",),
          "dump": ("selected.txt", "selected.leat", "selected")}
 _BROKEN = ("truncated", "damaged", "not_an_image", "unreadable", "absent")
-_TAKEN = {"check": "verdict", "dedup": "keep", "semantic": "selected"}  # columns that the conditions of select name
 
 
 class Run:
@@ -75,6 +74,11 @@ class Run:
     def _made(self) -> list[str]:
         made = [("check", "check.leat"), ("dedup", "duplicates.leat"), ("semantic", "distinct.leat"), ("tag", "tags.leat")]
         return [self.path(name) for step, name in made if self.on(step)]
+
+
+def stem(path: str) -> str:
+    """Returns the name of a file without its folder and ".leat", which begins the full names of its columns."""
+    return os.path.basename(path).removesuffix(".leat")
 
 
 def is_ours(records: Mapping[str, Any], name: str) -> bool:
@@ -300,30 +304,33 @@ def _run_dedup(run: Run, options: Options, resume: bool, progress: Progress) -> 
 def _run_semantic(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
     done = _images.dedup_semantic(run.path("embed.leat"), run.path("similar.leat"), **options, force=True,
                                   progress=progress)
-    # the results of both dedups have a column `keep`: this one gets another name
-    _select.select(run.pack, run.path("distinct.leat"), columns=run.path("similar.leat"), where="keep == 1", force=True)
+    # the rows that stay, as a selection
+    _select.select(run.pack, run.path("distinct.leat"), columns=run.path("similar.leat"), where="similar.keep == 1", force=True)
     return {"rows": done["samples"], "dropped": _counts(similar=done["removed"]), "threshold": done["threshold"],
             "too_large": "" if done["in_memory"] else "the vectors did not fit the memory and were read from disk again"}
 
 
+def step_conditions(run: Run, verdicts: str | None) -> list[str]:
+    """Returns the conditions of the steps for a row to be chosen: readable by the columns `verdicts`, and not a duplicate."""
+    made = [f"{stem(verdicts)}.verdict == 0"] if verdicts else []
+    return made + ["duplicates.keep == 1"] * run.on("dedup") + ["distinct.selected == 1"] * run.on("semantic")
+
+
 def condition(run: Run, options: Options) -> str | None:
-    """Returns the condition for a row to be chosen: readable, not a duplicate, and the condition of the config."""
-    made = ["verdict == 0"] * (run.verdicts is not None) + ["keep == 1"] * run.on("dedup") + ["selected == 1"] * run.on("semantic")
+    """Returns the condition for a row to be chosen: those of the steps, and that of the config."""
+    made = step_conditions(run, run.verdicts)
     return " and ".join([*made, *([f"({options['where']})"] if options.get("where") else [])]) or None
 
 
 def _balance(pack: Dataset) -> list[dict[str, str]]:
     """Returns a balance of the labels by the shares of the input: diversity alone prefers classes that vary much."""
     labelled = any(field.name == "label" and field.type == "int" for field in pack.fields) and len(pack.classes()) > 1
-    return [{"strategy": "balance", "column": "label", "distribution": "input"}] if labelled else []
+    return [{"strategy": "balance", "column": f"{stem(pack.path)}.label", "distribution": "input"}] if labelled else []
 
 
 def _run_select(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
     with Dataset(run.pack) as opened:
-        names, balance = {field.name for field in opened.fields}, _balance(opened)
-    clash = next((name for step, name in _TAKEN.items() if run.on(step) and name in names), None)
-    if clash:
-        raise ArgumentError(f"{run.pack}: has a field {clash!r}, which would be taken for the result of a step; rename it")
+        balance = _balance(opened)
     where, given, takes = condition(run, options), dict(options), run.on("embed") and needs_vectors(options)
     more = given.pop("columns", ())
     given.pop("where", None)
@@ -333,10 +340,11 @@ def _run_select(run: Run, options: Options, resume: bool, progress: Progress) ->
     done = _select.select(run.pack, run.path("select.leat"), strategies, **given, where=where, force=True,
                           embeddings=run.path("embed.leat") if takes else None, progress=progress,
                           columns=[*run.columns(), *([more] if isinstance(more, (str, os.PathLike)) else more)])
-    left = done["samples"] - done["selected"] - done["previous"] - done["excluded"] - done["near"]
+    left = done["samples"] - done["selected"] - done["previous"] - done["excluded"] - done["near"] - done["without_vector"]
     return {"rows": done["selected"] + done["previous"], "asked": done["asked"], "chosen": done["selected"],
             "strategies": strategies, "memory": done["plan_memory"], "last_distance": done["last_distance"],
-            "dropped": _counts(left_out_by_conditions=done["excluded"], too_near=done["near"], not_chosen=max(left, 0))}
+            "dropped": _counts(left_out_by_conditions=done["excluded"], too_near=done["near"],
+                               without_vector=done["without_vector"], not_chosen=max(left, 0))}
 
 
 def chosen(run: Run) -> np.ndarray:

@@ -196,6 +196,15 @@ def _batch_size(batch: Any) -> int | None:
             return None
 
 
+def _bytes(batch: Any) -> int:
+    """Returns the bytes of the arrays of a batch, as far as they tell."""
+    if isinstance(batch, dict):
+        batch = list(batch.values())
+    if isinstance(batch, (list, tuple)):
+        return sum(map(_bytes, batch))
+    return int(getattr(batch, "nbytes", 0))
+
+
 def _percentile(values: list[float], share: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
@@ -224,6 +233,7 @@ class _Recording:
     looks: dict[bool, list[int]] = dataclasses.field(default_factory=lambda: {True: [0, 0, 0], False: [0, 0, 0]})
     processes: int = 0  #: worker processes seen
     num_workers: int | None = None  #: of a PyTorch DataLoader
+    persistent: bool | None = None  #: whether it keeps its workers between epochs
     begin: _Look | None = None
     end: _Look | None = None
     machine: dict[str, float | None] = dataclasses.field(default_factory=dict)  #: facts about the machine
@@ -238,10 +248,12 @@ class _Loop:
                  sampler: _Sampler) -> None:
         self.iterable, self.step, self.sync, self.sampler = iterable, step, sync, sampler
         self.kept: list[Any] = []
+        self.room = math.inf  # bytes of batches that may be kept
         self.first = True  # no batch came yet
         self.seen = _Recording(trained=step is not None, looks=sampler.looks)
         if _is_dataloader(iterable):
             self.seen.num_workers = int(iterable.num_workers)  # type: ignore[attr-defined]
+            self.seen.persistent = bool(getattr(iterable, "persistent_workers", False))
 
     def _train(self, batch: Any) -> float:
         begin = time.perf_counter()
@@ -257,8 +269,9 @@ class _Loop:
         clocks_s = _clocks_s()
         while len(seen.data_s) < steps and (self.first or time.monotonic() < until):
             self.sampler.waiting = True
-            looks = list(self.sampler.looks[True])
-            begin, work = time.perf_counter(), _work_s()
+            if restarts == epochs or self.first:  # else the end of an epoch is part of the wait for the next one
+                looks = list(self.sampler.looks[True])
+                begin, work = time.perf_counter(), _work_s()
             try:
                 batch = next(stream)
             except StopIteration:
@@ -273,8 +286,9 @@ class _Loop:
                 waited = work = 0.0
             self.sampler.waiting = False
             trained = self._train(batch)
-            if len(self.kept) < keep:
+            if len(self.kept) < keep and _bytes(batch) <= self.room:
                 self.kept.append(batch)
+                self.room -= _bytes(batch)
             if self.first:
                 self.first, seen.begin = False, _look()
                 if time.monotonic() < until:
@@ -376,6 +390,37 @@ def _without_stalls(seen: _Recording) -> _Recording:
         stalls=[(seen.data_s[i], seen.waits[i].at_s) for i in found])
 
 
+def _start_s(seen: _Recording, make_s: float | None) -> float | None:
+    """Returns the mean wait at the start of an epoch. None when there was no second epoch, or when the wait is mostly
+    the time to make a batch: `make_s`, or at most what the workers together take for the other steps."""
+    starts = [s for s, wait in zip(seen.data_s, seen.waits) if wait.first]
+    if not starts:
+        return None
+    start_s = sum(starts) / len(starts)
+    if make_s is None:
+        others = [a + b for a, b, wait in zip(seen.data_s, seen.batch_s, seen.waits) if not wait.first]
+        if not others:
+            return None
+        make_s = max(seen.num_workers or 1, 1) * sum(others) / len(others)
+    return start_s if start_s > 2 * make_s else None
+
+
+def _epoch_steps(seen: _Recording) -> float:
+    """Returns the mean number of steps per epoch. The first step of the run is not in `waits`."""
+    at = [i for i, wait in enumerate(seen.waits) if wait.first]
+    return (at[-1] + 1) / len(at)
+
+
+def _without_starts(seen: _Recording) -> _Recording:
+    """The same without the first steps of epochs."""
+    rest = [i for i, wait in enumerate(seen.waits) if not wait.first]
+    looks = [sum(seen.waits[i].looks[k] for i in rest) for k in range(3)]
+    return dataclasses.replace(
+        seen, data_s=[seen.data_s[i] for i in rest], batch_s=[seen.batch_s[i] for i in rest],
+        waits=[seen.waits[i] for i in rest], samples=sum(seen.waits[i].samples for i in rest),
+        next_work_s=sum(seen.waits[i].work_s for i in rest), looks={True: looks, False: seen.looks[False]})
+
+
 def _stall_facts(seen: _Recording) -> dict[str, float | None]:
     if not seen.stalls:
         return {}
@@ -393,32 +438,30 @@ def _worker_facts(seen: _Recording, facts: dict[str, float | None], collate_wait
     total, waited_s = sum(both), sum(seen.data_s)
     if seen.processes == 0 or total < 20 or waited_s <= 0:
         return
+    rate = seen.samples / (waited_s + sum(seen.batch_s))
     running, disk = float(both[0]), both[1]
     unpacking = min(1.0, seen.next_work_s / waited_s)
     asleep_while_needed = looks[True][2] * (1 - unpacking)
     collating = asleep_while_needed * collate_wait
     running, asleep_while_needed = running + collating, asleep_while_needed - collating
-    facts["threads"] = float(seen.processes)
     facts["decode_share"] = max(running / total, unpacking * waited_s / (waited_s + sum(seen.batch_s)))
     facts["read_share"] = (disk + asleep_while_needed) / total
     waited = sum(looks[True])
     if waited >= 20:  # whether workers had something to do while the trainer waited
         facts["decode_ready"] = max((looks[True][0] + collating) / waited, unpacking)
-    if seen.num_workers is not None:
-        facts["workers"] = float(seen.num_workers or seen.processes)
-    if running > 0 and facts.get("samples_per_s"):
-        facts["cpu_all"] = facts["samples_per_s"] * total / running
+    if running > 0 and rate > 0:
+        facts["cpu_all"] = rate * total / running
     if unpacking > 0 and seen.samples:
         facts["cpu_all"] = min(facts.get("cpu_all") or math.inf, seen.samples / seen.next_work_s)
-    if disk + asleep_while_needed > 0 and facts.get("samples_per_s"):
-        facts["io_cold"] = facts["samples_per_s"] * total / (disk + asleep_while_needed)
+    if disk + asleep_while_needed > 0 and rate > 0:
+        facts["io_cold"] = rate * total / (disk + asleep_while_needed)
 
 
 def _own_thread_facts(seen: _Recording, facts: dict[str, float | None], collate_wait: float) -> None:
     """A loader without workers: preparing is the time inside next() in which this thread ran, waited
     for a CPU or waited in collate_fn; fetching is the rest of it."""
     waited = sum(seen.data_s)
-    if seen.processes > 0:
+    if seen.processes > 0 or seen.num_workers or not seen.data_s:
         return
     if waited <= 0:  # batches that are there already
         facts.update(threads=1.0, decode_ready=0.0, decode_share=0.0, read_share=0.0)
@@ -426,8 +469,6 @@ def _own_thread_facts(seen: _Recording, facts: dict[str, float | None], collate_
     share = min(1.0, seen.next_work_s / waited)
     share += (1 - share) * collate_wait
     facts["threads"] = 1.0
-    if seen.num_workers is not None:
-        facts["workers"] = 0.0
     facts["decode_ready"] = share
     lost = waited / (waited + sum(seen.batch_s))
     facts["decode_share"] = share * lost
@@ -438,17 +479,32 @@ def _own_thread_facts(seen: _Recording, facts: dict[str, float | None], collate_
         facts["io_cold"] = seen.samples / ((1 - share) * waited)
 
 
-def _facts(seen: _Recording, collate_wait: float = 0.0) -> dict[str, float | None]:
+def _start_facts(seen: _Recording, rest: _Recording, start_s: float | None, facts: dict[str, float | None]) -> None:
+    """The cost of starting an epoch. `rest` are the other steps: if the loader kept up in them, no part of it is
+    slow."""
+    if any(wait.first for wait in seen.waits):
+        facts["epoch_steps"] = _epoch_steps(seen)
+    if start_s is None:
+        return
+    facts["start_ms"] = 1e3 * start_s
+    if sum(rest.data_s) <= 0.05 * (sum(rest.data_s) + sum(rest.batch_s)):
+        for name in ("decode_ready", "decode_share", "read_share"):
+            facts.setdefault(name, 0.0)
+
+
+def _facts(seen: _Recording, collate_wait: float = 0.0, start_s: float | None = None) -> dict[str, float | None]:
     """What the doctor judges: a function of the recorded numbers alone. `collate_wait` is the share of a loader's
-    waiting that is inside collate_fn."""
+    waiting that is inside collate_fn, `start_s` the wait at the start of an epoch, where it is a separate cost."""
     n = len(seen.data_s)
+    rest = seen if start_s is None else _without_starts(seen)
+    data_s = rest.data_s if start_s is not None and _epoch_steps(seen) > 2 else seen.data_s
     begin, end = seen.begin, seen.end
     facts: dict[str, float | None] = {"steps": float(n)}
     if n == 0 or begin is None or end is None:
         return facts
-    facts["data_ms"] = 1e3 * sum(seen.data_s) / n
-    facts["data_ms_p50"] = 1e3 * _percentile(seen.data_s, 0.5)
-    facts["data_ms_p95"] = 1e3 * _percentile(seen.data_s, 0.95)
+    facts["data_ms"] = 1e3 * sum(data_s) / len(data_s)
+    facts["data_ms_p50"] = 1e3 * _percentile(data_s, 0.5)
+    facts["data_ms_p95"] = 1e3 * _percentile(data_s, 0.95)
     if seen.trained:
         facts["batch_ms"] = 1e3 * sum(seen.batch_s) / n
         facts["batch_ms_p50"] = 1e3 * _percentile(seen.batch_s, 0.5)
@@ -475,8 +531,14 @@ def _facts(seen: _Recording, collate_wait: float = 0.0) -> dict[str, float | Non
     facts["blocked"] = 0.0  # such loaders have no budget to wait for
     facts.update(seen.machine)
     facts.update(_stall_facts(seen))
-    _worker_facts(seen, facts, collate_wait)
-    _own_thread_facts(seen, facts, collate_wait)
+    if seen.num_workers is not None:
+        facts["workers"] = float(seen.num_workers)
+        facts["persistent"] = float(seen.persistent or False)
+    if seen.processes > 0 or seen.num_workers:  # workers that start again in each epoch were seen as many processes
+        facts["threads"] = float(seen.num_workers or seen.processes)
+    _worker_facts(rest, facts, collate_wait)
+    _own_thread_facts(rest, facts, collate_wait)
+    _start_facts(seen, rest, start_s, facts)
     if seen.processes == 0 or (facts.get("decode_ready") or 0) > 0.5:
         facts["delivery"] = None  # batches were never ready: their hand-over was not seen alone
     return facts
@@ -609,6 +671,8 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
     before = own.doctor()["facts"] if own is not None else {}
     sampler = _Sampler(_persistent(iterable))
     loop = _Loop(iterable, step, sync, sampler)
+    if own is not None:  # batches that are kept stay in its budget, which its other batches need
+        loop.room = (before.get("budget") or math.inf) / 4
     sampler.start()
     try:
         loop.run(steps, seconds, replay)
@@ -624,9 +688,11 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
     seen = _without_stalls(seen)
     facts = _facts(seen) if own is None else _own_meters(own, before, _facts(seen))
     closer = _look_closer(iterable, facts, seconds)
+    make_ms = closer.pop("make_ms", None)
     collate_wait, fetch = closer.get("collate_wait") or 0.0, closer.get("worker_fetch") or 0.0
-    if own is None and collate_wait > 0:
-        facts = _facts(seen, collate_wait / (collate_wait + fetch))
+    start_s = _start_s(seen, None if make_ms is None else make_ms / 1e3)
+    if own is None and (collate_wait > 0 or start_s is not None):
+        facts = _facts(seen, collate_wait / (collate_wait + fetch) if collate_wait > 0 else 0.0, start_s)
     facts.update(closer)
     if own is None and seen.num_workers is None:
         facts["plain"] = 1.0

@@ -127,6 +127,13 @@ class AdviceWarning(UserWarning):
         super().__init__(*(hidden(text) if isinstance(text, str) else text for text in args))
 
 
+def told(error: ExistsError, remedy: str) -> ExistsError:
+    """Adds the remedy to a message that only says that something exists."""
+    if str(error).endswith(": already exists"):
+        error.args = (f"{error} ({remedy})",)
+    return error
+
+
 _CLASSES: dict[str, type[Error]] = {
     "LEAT_ENOMEM": BudgetError,
     "LEAT_EINVAL": ArgumentError,

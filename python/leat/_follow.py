@@ -12,6 +12,9 @@ from ._errors import ArgumentError, shown
 
 Role = str | ops.Op
 
+# Options of `leat load`, and names of other loaders, that are part of `image` in Python
+IMAGE_OPTIONS = ("ops", "size", "crop", "dtype", "flip", "transforms", "pipeline")
+
 
 def roles_text(follow: Any, roles: Mapping[str, Role], owner: str, path: str, fields: Sequence[str],
                arguments: Iterable[str]) -> str | None:
@@ -25,6 +28,8 @@ def roles_text(follow: Any, roles: Mapping[str, Role], owner: str, path: str, fi
             known = [*arguments, *fields]
             near = [k for k in known if k.startswith(f"{name}_")] or difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
+            if name in IMAGE_OPTIONS:
+                hint = "; ops of an image are given by its field: image=[leat.ops.RandomResizedCrop(224), …]"
             raise TypeError(f"{owner} has no argument {name!r}, and {path} no such field{hint}")
     parts = [follow] if isinstance(follow, str) else []
     for name, role in [*(follow.items() if isinstance(follow, Mapping) else ()), *roles.items()]:

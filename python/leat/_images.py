@@ -24,7 +24,7 @@ def limits_text(limits: Any) -> str | None:
     parts = []
     for name, value in (limits or {}).items():
         _check.text("limits", name)
-        number = "off" if value is None else repr(_check.real(f"limits: {name}", value, -math.inf, math.inf))
+        number = "off" if value is None or value is False else repr(_check.real(f"limits: {name}", value, -math.inf, math.inf))
         parts.append(f"{name}={number}")
     return ",".join(parts) or None
 
@@ -68,7 +68,7 @@ def check(source: Path | Sequence[Path], output: Path, *, csv: Path | None = Non
         source: packs, tar shards, or one folder, manifest or other source of `pack`
         output: the columns
         csv: also write a CSV file, a line per image; ``force`` replaces an earlier one
-        limits: limits of issues, as in {"dark": 40, "grey": None}; None switches an issue off, others adapt to the data
+        limits: limits of issues, as in {"dark": 40, "grey": None}; None or False switches an issue off, others adapt to the data
         strict: folders: take every file, whatever its name
         memory: hard budget, in bytes or text ("2G"); 0 is half of what is available
         max_pixels: largest image; 0 is 178956970

@@ -108,7 +108,8 @@ class Loader(Generic[B_co]):
         seed: seed of the order and of every augmentation
         drop_last: True drops the last, smaller global batch. False keeps it: every sample comes exactly once.
             If that batch has fewer samples than there are ranks, some ranks get an empty batch (its mean
-            is NaN). None, the default, keeps it unless a rank of a shuffled order would get an empty batch.
+            is NaN). None, the default, keeps it unless a rank of a shuffled order would get an empty batch;
+            the only batch of an epoch is kept.
             All ranks always get the same number of batches
         orientation: "apply" turns images as their EXIF says, like Pillow's ``exif_transpose``; "ignore"
             delivers them as stored, like torchvision's ``ImageFolder``
@@ -307,6 +308,9 @@ class Loader(Generic[B_co]):
         self._base = 0  # global position that the epoch was begun or changed at
         self._fields = self._loader.fields()
         self.field_names: tuple[str, ...] = (*(name for name, *_ in self._fields), "sample_id")
+        if "sample_id" in self.field_names[:-1]:
+            raise ArgumentError(f"{self.path}: two outputs are named 'sample_id': give the image another name, or leave out the "
+                                "field (fields=), whose name is that of the sample numbers")
         self._class = batch_class(self.field_names)
         self._samples, self._batches, _ = self._loader.counts()
         count = json.loads(self._loader.state())["count"]

@@ -70,7 +70,11 @@ class Maker:
         """Returns the names of a sample's values, in order."""
         plain = [f.name for f in fields if f.type != "image" or f.name in self.followers]
         if wanted is None:
-            return [*self.names, *(n for n in plain if n not in self.names), "sample_id"]
+            twice = next((n for n in self.names if n in (*plain, "sample_id")), None)
+            if twice is not None:
+                raise ArgumentError(f"{path}: two outputs are named '{twice}': give the image another name, or leave out the "
+                                    "field (fields=)")
+            return [*self.names, *plain, "sample_id"]
         names = _check.several("fields", wanted)
         known = {*self.names, *(f.name for f in fields), *_EXTRA}
         for name in names:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from . import _check, _leat
-from ._errors import AdviceWarning, ArgumentError, shown
+from ._errors import AdviceWarning, ArgumentError, ExistsError, shown, told
 
 Path = str | os.PathLike
 Progress = Callable[[int, int, int, int], object]
@@ -57,7 +57,8 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
         keys: of packs, only these, in this order: a file with one per line, or a list
         select: of packs, only the samples of this selection (``leat.select``, or the rows that a dedup keeps)
         shard_bytes, page_bytes, memory: sizes in bytes or text ("10G"); shards are 1 MiB or more
-        on_error: "fail", or "skip" to leave out and count samples that cannot be packed
+        on_error: "fail", or "skip" to leave out and count samples that cannot be packed; an outage of remote
+            storage still ends the run
         strict: folders: take every file for a sample, hidden ones too; else hidden files and folders and files
             whose names do not end as images do (.jpg, .png …) are skipped and counted as "ignored". Images beside
             class folders have the label -1 and are counted as "unlabelled"
@@ -110,8 +111,9 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
     if check is not None:
         done["check"] = json.loads(done["check"])
     if done["unlabelled"]:
-        warnings.warn(f"{done['unlabelled']} images of {shown(source)} are in no class folder: their label is -1", AdviceWarning,
-                      stacklevel=2)
+        n = done["unlabelled"]
+        warnings.warn(f"{n} image{'s' if n > 1 else ''} of {shown(source)} {'are' if n > 1 else 'is'} in no class folder: "
+                      "the label is -1", AdviceWarning, stacklevel=2)
     return done
 
 
@@ -298,24 +300,28 @@ def _run(progress: Progress | None, call: Callable[..., Any], first: Any, second
     _check.called("progress", progress)
     control = np.zeros(5, np.uint64)  # cancel, done, total, bytes, skipped
     outcome: dict[str, Any] = {}
+    begun = threading.Event()
 
     def work() -> None:
+        begun.set()
         try:
             outcome["result"] = call(first, second, control, **options)
         except BaseException as error:
             outcome["error"] = error
 
     thread = threading.Thread(target=work, name="leat-pack")
-    thread.start()
     try:
+        thread.start()
         while thread.is_alive():
             thread.join(0.05)
             if progress is not None:
                 progress(*(int(n) for n in control[1:]))
     except BaseException:
         control[0] = 1
-        thread.join()
+        if begun.wait(1):  # Ctrl-C may come before it starts
+            thread.join()
         raise
     if "error" in outcome:
-        raise outcome["error"]
+        error = outcome["error"]
+        raise told(error, "force=True replaces it") if isinstance(error, ExistsError) else error
     return outcome["result"]

@@ -10,6 +10,7 @@ is not repeated. So a task whose actor or node is lost is sent again, and the ou
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import logging
 import os
@@ -21,7 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import __version__, _leat
-from ._errors import ArgumentError, Error, StateError, StorageError, UnsupportedError, shown
+from ._errors import ArgumentError, DataError, Error, StateError, StorageError, UnsupportedError, shown
 from ._pack import Progress, _run
 
 BEGIN, SKETCH, GATHER, GROUP, RESOLVE, WRITE, JOIN, END = range(8)
@@ -364,9 +365,9 @@ class Job:
 def filter_text(on: str, inputs: list[bytes], output: str | None, options: Options, task_bytes: int,
                 progress: Progress | None) -> Options:
     """Runs a filter; the options are those of `_leat.filter_text`."""
+    refuse({name: options.pop(name) for name in ("report", "look", "explain", "seed")})
     if output is None:
         raise ArgumentError('output: is needed with on="ray"')
-    refuse({name: options.pop(name) for name in ("report", "look", "explain", "seed")})
     job = Job("filter", on, inputs, output, options, task_bytes, progress)
     try:
         job.lock = _leat.lock_output(output)
@@ -386,13 +387,26 @@ def filter_text(on: str, inputs: list[bytes], output: str | None, options: Optio
         job.cluster.close()
 
 
+def _sum(plan: Options) -> str:
+    return hashlib.sha256(json.dumps(plan).encode()).hexdigest()
+
+
+def _read_plan(path: str) -> Options:
+    """Returns the plan in a file whose checksum is right."""
+    with contextlib.suppress(ValueError, LookupError, TypeError), open(path, encoding="utf-8") as file:
+        stored = json.load(file)
+        plan: Options = stored["plan"]
+        if stored["sum"] == _sum(plan):
+            return plan
+    raise DataError(f"{path}: is damaged (use --force to start over)")
+
+
 def _plan(job: Job, answer: Options) -> None:
     """Takes the plan of an interrupted run, or makes one."""
     path = os.path.join(job.work, "plan.json")
     form = [job.options["shard_bytes"], job.options["compress"]]  # places in the output follow from it
     if job.options["resume"] and os.path.exists(path):
-        with open(path, encoding="utf-8") as file:
-            plan = json.load(file)
+        plan = _read_plan(path)
         if plan["settings"] != answer["settings"] or plan["form"] != form:
             raise StateError(f"{path}: the interrupted run had other inputs or options (use --force to start over)")
         job.files, job.parts, job.numbers = plan["files"], plan["input"], plan["numbers"]
@@ -407,7 +421,7 @@ def _plan(job: Job, answer: Options) -> None:
     plan = {"settings": answer["settings"], "form": form, "memory": job.options["memory"], "files": job.files, "input": job.parts,
             "numbers": job.numbers}
     with open(path + ".tmp", "w", encoding="utf-8") as file:
-        json.dump(plan, file)
+        json.dump({"plan": plan, "sum": _sum(plan)}, file)
     os.replace(path + ".tmp", path)
 
 

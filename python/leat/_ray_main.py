@@ -31,12 +31,12 @@ def _run(command: str, values: dict[str, Any]) -> dict[str, Any]:
     args = values.pop("args")
     if "report" in values:
         values["report"] = values["report"].split(",")
-    if command == "dedup":
-        return _text.dedup_text(args[1:], values.pop("output"), kind=args[0], **values)
     if "set" in values:
         values["rules"] = _rules(values.pop("set"))
+    if command == "dedup":
+        return _text.dedup_text(args[1:], values.pop("output", None), kind=args[0], **values)
     if values.pop("list", False):
-        raise ArgumentError("list: does not work with --on")
+        raise ArgumentError('list: does not work with on="ray"')
     return _text.filter_text(args, values.pop("output", None), **values)
 
 
@@ -51,9 +51,11 @@ def _show(command: str, done: dict[str, Any], output: str) -> None:
 
 def _flagged(message: str, values: dict[str, Any]) -> str:
     """Returns the message with an option spelled as on the command line."""
+    message = message.replace('on="ray"', "--on ray")
     name, colon, rest = message.partition(": ")
-    flag = {"on_error": "on-error"}.get(name, name.replace("_", "-"))
-    return f"--{flag}{colon}{rest}".replace('on="ray"', "--on ray") if colon and name in values else message
+    name = {"rules": "set"}.get(name, name)
+    flag = name.replace("_", "-")
+    return f"--{flag}{colon}{rest}" if colon and name in values else message
 
 
 def main(command: str, text: str) -> int:
@@ -65,12 +67,15 @@ def main(command: str, text: str) -> int:
     output = values.get("output", "")
     try:
         done = _run(command, values)
+    except _text.NoTextError as error:
+        print(f"leat {command}: {error}", file=sys.stderr)
+        done = error.report
     except Error as error:
         print(f"leat {command}: {_flagged(str(error), given)}", file=sys.stderr)
         return next((code for kind, code in _CODES if isinstance(error, kind)), 4)
     except KeyboardInterrupt:
         return 130
-    if done["bad"] and not quiet:
+    if done["bad"] and done["documents"] and not quiet:
         print(f"leat {command}: warning: {done['bad']} line{'' if done['bad'] == 1 else 's'} could not be read: see {output}/bad.jsonl",
               file=sys.stderr)
     failed = printed(command, (lambda: print(json.dumps(done))) if as_json else (lambda: _show(command, done, output)))

@@ -52,7 +52,8 @@ def select(pack: Path, output: Path, strategies: Any = (), *, count: int | None 
     {'samples': 60000, 'selected': 1000, 'previous': 0, 'round': 0, 'excluded': 0, ...}
 
     `output` gets columns beside the images: selected, order, round, score, distance and reason. Give it as ``select``
-    to ``leat.Loader``, ``leat.pack`` and ``leat.export``.
+    to ``leat.Loader``, ``leat.pack`` and ``leat.export``. Strategies on vectors leave samples out whose vector is zeros or not
+    finite; ``without_vector`` in the report counts them.
 
     Parameters
         pack: the samples
@@ -65,7 +66,8 @@ def select(pack: Path, output: Path, strategies: Any = (), *, count: int | None 
             the strategies allow
         embeddings: pack of ``leat.embed``
         field: field of the vectors, when their pack has several
-        columns: packs with columns of the same rows, as ``leat.check`` writes them
+        columns: packs with columns of the same rows, as ``leat.check`` writes them. A column that several have is named with its
+            file: "img.keep" of img.leat
         where: only samples that meet this condition on their columns: "issues == 0 and blur > 50"
         previous: an earlier selection: its samples stay, and others are chosen for what they add
         memory: refuse to start when more is needed; 0 means no limit

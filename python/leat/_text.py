@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _check, _leat
-from ._errors import ArgumentError, shown
+from ._errors import ArgumentError, DataError, shown
 from ._pack import Path, Progress, _run
 
 _COMPRESS = {"none": 0, "gzip": 1, "zstd": 2}
@@ -20,6 +20,22 @@ _LEVELS = {"document": 0, "line": 1, "paragraph": 2}
 _SUBSTRING = 3
 _POLICIES = {"skip": 0, "fail": 1}
 _FLAGS = {"force": "replace", "plan": "plan_only"}  # their names in C
+
+
+class NoTextError(DataError):
+    """No line of the input has a text. `report` has the counts of the run, whose output is complete."""
+
+    def __init__(self, report: dict[str, Any], output: str | None, unit: str) -> None:
+        lines = f"{report['bad']} {unit}{'' if report['bad'] == 1 else 's'}"
+        super().__init__(f"no {unit} has a text that could be read ({lines})" + (f": see {output}/bad.jsonl" if output else ""))
+        self.report = report
+
+
+def with_texts(report: dict[str, Any], output: str | None, unit: str = "line") -> dict[str, Any]:
+    """Returns the report of a run, or raises when it read lines but no text, as the command does."""
+    if report["documents"] == 0 and report["bad"] > 0:
+        raise NoTextError(report, output, unit)
+    return report
 
 
 def _text(name: str, value: object) -> str | None:
@@ -112,7 +128,7 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
     size = _task_bytes(on, task_bytes)
     if on is not None:
         from . import _ray
-        return _ray.filter_text(on, sources, target, options, size, progress)
+        return with_texts(_ray.filter_text(on, sources, target, options, size, progress), target)
     answer, explained = _run(progress, _leat.filter_text, sources, target, **options)
     result = json.loads(answer)
     rows = [json.loads(line) for line in explained.split("\n") if line]
@@ -120,7 +136,7 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
         result["explained"] = [row for row in rows if "kind" not in row]
     if look > 0:
         result["looked"] = [row for row in rows if "kind" in row]
-    return result
+    return result if explain is not None and target is None else with_texts(result, target)
 
 
 def dedup_text(source: Path | Sequence[Path], output: Path | None, *, kind: str = "fuzzy", normalize: bool = False,
@@ -193,9 +209,9 @@ def dedup_text(source: Path | Sequence[Path], output: Path | None, *, kind: str 
     size = _task_bytes(on, task_bytes)
     if on is not None:
         from . import _ray
-        return _ray.dedup_text(on, source_paths, target or "", options, size, progress)
+        return with_texts(_ray.dedup_text(on, source_paths, target or "", options, size, progress), target)
     answer, _ = _run(progress, _leat.dedup_text, source_paths, target, **options)
-    return json.loads(answer)
+    return with_texts(json.loads(answer), target)
 
 
 def decontaminate_text(source: Path | Sequence[Path], output: Path, *, evals: Path | Sequence[Path],
@@ -221,8 +237,9 @@ def decontaminate_text(source: Path | Sequence[Path], output: Path, *, evals: Pa
         others: as in `filter_text`
     """
     fields = eval_field if isinstance(eval_field, str) else ",".join(_check.several("eval_field", eval_field))
+    target = _check.utf8_path("output", output)
     report, _ = _run(
-        progress, _leat.decontaminate_text, _check.paths("source", source), _check.utf8_path("output", output),
+        progress, _leat.decontaminate_text, _check.paths("source", source), target,
         evals=_check.paths("evals", evals), eval_fields=_check.text("eval_field", fields),
         ngram=_check.whole("ngram", ngram, 2, 64), min_matches=_check.whole("min_matches", min_matches, 1, 10**9),
         by=_check.one_of("by", by, {"document": 0, "span": 1}), window=_check.whole("window", window, 0, 10**6),
@@ -231,7 +248,7 @@ def decontaminate_text(source: Path | Sequence[Path], output: Path, *, evals: Pa
         shard_bytes=_check.size("shard_bytes", shard_bytes), max_document=_check.size("max_document", max_document),
         compress=_check.one_of("compress", compress, _COMPRESS),
         fail_on_bad=_check.one_of("on_error", on_error, _POLICIES) == 1, replace=_check.flag("force", force))
-    return json.loads(report)
+    return with_texts(json.loads(report), target)
 
 
 def _listed(texts: Any) -> Any:

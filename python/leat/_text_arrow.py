@@ -15,28 +15,44 @@ import glob
 import json
 import math
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from . import _check, _leat
-from ._errors import ArgumentError, DataError, NotFoundError, shown
+from ._errors import ArgumentError, DataError, Error, NotFoundError, shown
 from ._formats_arrow import _pyarrow
 from ._pack import Path, Progress
-from ._text import dedup_text, filter_text
+from ._text import NoTextError, dedup_text, filter_text, with_texts
 
 _ROWS = 4096  # read at a time
 _ROW = "row"
 _WORK = ".leat-parquet-"  # and eight characters: the work folder in the output folder
 
 
-def _decoded(text: bytes) -> str | None:
-    """Returns the text, or None when it is not UTF-8."""
+def _is_utf8(text: str) -> bool:
+    """Returns whether the text was decoded without an escaped byte."""
     try:
-        return text.decode("utf-8")
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _decoded(value: Any, errors: str) -> str | None:
+    """Returns a value of a string column, which need not be UTF-8."""
+    plain = value.value if hasattr(value, "index") else value  # of a dictionary
+    return plain.as_buffer().to_pybytes().decode("utf-8", errors) if plain is not None and plain.is_valid else None
+
+
+def _listed(column: Any, errors: str) -> list[Any]:
+    """Returns the values of a column. Strings that are not UTF-8 are decoded with this error handler."""
+    try:
+        return column.to_pylist()
     except UnicodeDecodeError:
-        return None
+        return [_decoded(value, errors) for value in column]
 
 
 def _check_text(name: str, field: str, kind: Any) -> None:
@@ -67,7 +83,7 @@ def _values(column: Any) -> list[Any]:
     """Returns the values of a column; times in nanoseconds, for which pyarrow needs pandas, as text."""
     pa = _pyarrow()
     if getattr(column.type, "unit", None) != "ns":
-        return column.to_pylist()
+        return _listed(column, "backslashreplace")
     if pa.types.is_timestamp(column.type):
         return column.cast(pa.string()).to_pylist()
     return [None if value is None else str(value) for value in column.cast(pa.int64()).to_pylist()]
@@ -81,27 +97,25 @@ def _number(value: Any) -> int | float | None:
 
 
 def _write_rows(batches: Any, name: str, first: int, path: str, text_field: str, id_field: str, keep_field: str | None = None) -> int:
-    """Writes the texts as JSONL. Returns the number of rows. A row without a text becomes a bad line."""
+    """Writes the texts as JSONL. Returns the number of rows. A row without a text becomes a bad line; the bytes of a text that is
+    not UTF-8 are written as they are, so that its line is bad for this reason."""
     row = first
-    with open(path, "w", encoding="utf-8") as out:
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as out:
         for batch in batches:
             names = batch.schema.names
-            try:
-                texts = batch.column(names.index(text_field)).to_pylist()
-                ids = _values(batch.column(names.index(id_field))) if id_field in names else [None] * len(texts)
-                keeps = _values(batch.column(names.index(keep_field))) if keep_field is not None else [None] * len(texts)
-            except UnicodeDecodeError as error:
-                raise DataError(f"{name}: row {row - first}: {error}") from error
+            texts = _listed(batch.column(names.index(text_field)), "surrogateescape")
+            ids = _values(batch.column(names.index(id_field))) if id_field in names else [None] * len(texts)
+            keeps = _values(batch.column(names.index(keep_field))) if keep_field is not None else [None] * len(texts)
             for text, key, keep in zip(texts, ids, keeps):
                 number = isinstance(key, (int, float)) and not isinstance(key, bool)
                 line: dict[str, Any] = {_ROW: row, "id": key if number else f"{name}:{row - first}" if key is None else str(key)}
                 if isinstance(text, bytes):
-                    text = _decoded(text)
+                    text = text.decode("utf-8", "surrogateescape")
                 if text is not None:
                     line["text"] = text
                 if keep_field is not None and _number(keep) is not None:
                     line[_keep_key(keep_field)] = _number(keep)
-                out.write(json.dumps(line, ensure_ascii=True) + "\n")
+                out.write(json.dumps(line, ensure_ascii=text is None or _is_utf8(text)) + "\n")
                 row += 1
     return row - first
 
@@ -144,6 +158,26 @@ class _Chosen:
             else:
                 result = result.set_column(result.column_names.index(name), name, values)
         return result
+
+
+def _run(run: Callable[..., dict[str, Any]], names: dict[str, str], out: str, **options: Any) -> dict[str, Any]:
+    """Runs `filter_text` or `dedup_text` and returns its report, also when no row has a text. Errors name the table or the Parquet file and
+    the row, not the temporary file and its line."""
+    def renamed(message: str) -> str:
+        for part, path in names.items():
+            if part in message:
+                message = re.sub(re.escape(part) + r"(?:: line (\d+)(?:, offset \d+)?)?",
+                                 lambda found: path + (f": row {int(found[1]) - 1}" if found[1] else ""), message)
+        return message
+
+    try:
+        return run(list(names), out, **options)
+    except NoTextError as error:
+        return error.report
+    except Error as error:
+        error.args, error.marked = (renamed(str(error)),), renamed(error.marked)
+        error.offset = None
+        raise
 
 
 def _kept_rows(folder: str) -> Iterator[dict[str, Any]]:
@@ -189,8 +223,9 @@ def filter_table(table: Any, *, text_field: str = "text", id_field: str = "id", 
     with tempfile.TemporaryDirectory(prefix="leat-") as folder:
         path = os.path.join(folder, "rows.jsonl")
         _write_rows(table.to_batches(_ROWS), "table", 0, path, text_field, id_field)
-        report = filter_text(path, os.path.join(folder, "out"), profile=profile, rules=rules, modify=modify, lid=lid, lang=lang,
-                             lang_min=lang_min, columns=chosen.of_filter(), threads=threads, memory=memory)
+        report = _run(filter_text, {path: "table"}, os.path.join(folder, "out"), profile=profile, rules=rules, modify=modify, lid=lid, lang=lang,
+                      lang_min=lang_min, columns=chosen.of_filter(), threads=threads, memory=memory)
+        with_texts(report, None, "row")
         return chosen.table(table, list(_kept_rows(os.path.join(folder, "out"))), 0, text_field), report
 
 
@@ -208,12 +243,30 @@ def _parquet_files(source: Path | Sequence[Path]) -> list[str]:
     return found
 
 
-def _open(path: str) -> Any:
+@contextlib.contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Names the file in errors of Arrow."""
     pa = _pyarrow()
     try:
-        return pa.parquet.ParquetFile(path)
-    except (pa.ArrowInvalid, OSError) as error:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         raise DataError(f"{path}: {error}") from error
+
+
+def _open(path: str) -> Any:
+    with _reading(path):
+        return _pyarrow().parquet.ParquetFile(path)
+
+
+def _batches(file: Any, path: str, columns: list[str] | None = None) -> Iterator[Any]:
+    """Returns the rows of a file in batches."""
+    found = iter(file.iter_batches(_ROWS, columns=columns))
+    while True:
+        with _reading(path):
+            batch = next(found, None)
+        if batch is None:
+            return
+        yield batch
 
 
 def _write_kept(files: list[str], counts: list[int], kept: Iterator[dict[str, Any]], folder: str, chosen: _Chosen,
@@ -227,7 +280,7 @@ def _write_kept(files: list[str], counts: list[int], kept: Iterator[dict[str, An
         names.append(f"kept-{i:05}.parquet")
         with contextlib.ExitStack() as stack:
             writer = None
-            for batch in stack.enter_context(_open(path)).iter_batches(_ROWS):
+            for batch in _batches(stack.enter_context(_open(path)), path):
                 here = []
                 while row is not None and row[_ROW] < first + batch.num_rows:
                     here.append(row)
@@ -288,7 +341,7 @@ def _write_inputs(files: list[str], work: str, text_field: str, id_field: str, k
             _check_text(path, text_field, file.schema_arrow.field(text_field).type)
             _check_keep(path, keep_field, columns)
             wanted = list(dict.fromkeys(name for name in (text_field, id_field, keep_field) if name in columns))
-            rows.append(_write_rows(file.iter_batches(_ROWS, columns=wanted), path, sum(rows), part, text_field, id_field, keep_field))
+            rows.append(_write_rows(_batches(file, path, wanted), path, sum(rows), part, text_field, id_field, keep_field))
     return rows, names
 
 
@@ -350,14 +403,14 @@ def filter_parquet(source: Path | Sequence[Path], output: Path, *, text_field: s
     with _output(folder, replace, source, files) as work:
         rows, names = _write_inputs(files, work, text_field, id_field, None)
         out = os.path.join(work, "out")
-        result = filter_text(list(names), out, profile=profile, rules=rules, modify=modify, lid=lid, lang=lang, lang_min=lang_min,
-                             columns=chosen.of_filter(), report=report, look=look, seed=seed, on_error=on_error, threads=threads,
-                             memory=memory, progress=progress)
+        result = _run(filter_text, names, out, profile=profile, rules=rules, modify=modify, lid=lid, lang=lang, lang_min=lang_min,
+                      columns=chosen.of_filter(), report=report, look=look, seed=seed, on_error=on_error, threads=threads,
+                      memory=memory, progress=progress)
         made = _write_kept(files, rows, _kept_rows(out), work, chosen, text_field, compression)
         for name in ("reasons.jsonl", "bad.jsonl"):
             _rename_inputs(os.path.join(out, name), names)
         _publish(folder, work, ("reasons.jsonl", "bad.jsonl"), files, made, result)
-        return result
+        return with_texts(result, folder, "row")
 
 
 def _cuts(kind: str, level: str) -> bool:
@@ -387,9 +440,10 @@ def dedup_table(table: Any, *, text_field: str = "text", id_field: str = "id", k
     with tempfile.TemporaryDirectory(prefix="leat-") as folder:
         path = os.path.join(folder, "rows.jsonl")
         _write_rows(table.to_batches(_ROWS), "table", 0, path, text_field, id_field, keep_field)
-        report = dedup_text(path, os.path.join(folder, "out"), kind=kind, normalize=normalize, words=words, chars=chars, bands=bands,
-                            rows=rows, threshold=threshold, clusters=clusters, compatible=compatible, level=level, keep=keep,
-                            keep_field=None if keep_field is None else _keep_key(keep_field), against=against, threads=threads, memory=memory)
+        report = _run(dedup_text, {path: "table"}, os.path.join(folder, "out"), kind=kind, normalize=normalize, words=words, chars=chars, bands=bands,
+                      rows=rows, threshold=threshold, clusters=clusters, compatible=compatible, level=level, keep=keep,
+                      keep_field=None if keep_field is None else _keep_key(keep_field), against=against, threads=threads, memory=memory)
+        with_texts(report, None, "row")
         return chosen.table(table, list(_kept_rows(os.path.join(folder, "out"))), 0, text_field), report
 
 
@@ -424,11 +478,11 @@ def dedup_parquet(source: Path | Sequence[Path], output: Path, *, text_field: st
     with _output(folder, replace, source, files) as work:
         counts, names = _write_inputs(files, work, text_field, id_field, keep_field)
         out = os.path.join(work, "out")
-        result = dedup_text(list(names), out, kind=kind, normalize=normalize, words=words, chars=chars, bands=bands, rows=rows,
-                            threshold=threshold, clusters=clusters, compatible=compatible, level=level, keep=keep,
-                            keep_field=None if keep_field is None else _keep_key(keep_field), bands_per_iteration=bands_per_iteration, index=index,
-                            against=against, report=report, on_error=on_error, threads=threads, memory=memory, progress=progress)
+        result = _run(dedup_text, names, out, kind=kind, normalize=normalize, words=words, chars=chars, bands=bands, rows=rows,
+                      threshold=threshold, clusters=clusters, compatible=compatible, level=level, keep=keep,
+                      keep_field=None if keep_field is None else _keep_key(keep_field), bands_per_iteration=bands_per_iteration, index=index,
+                      against=against, report=report, on_error=on_error, threads=threads, memory=memory, progress=progress)
         made = _write_kept(files, counts, _kept_rows(out), work, chosen, text_field, compression)
         _rename_inputs(os.path.join(out, "bad.jsonl"), names)
         _publish(folder, work, _DEDUP_FILES, files, made, result)
-        return result
+        return with_texts(result, folder, "row")

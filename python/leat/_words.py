@@ -19,6 +19,9 @@ _EXPLAINED = {
     "pin_memory_device": "use device=",
     "persistent_workers": "the workers are threads that live as long as the loader; leave it out",
     "prefetch_factor": "use prefetch= (batches made ahead); leat.Loader decides while running without it",
+    **{name: f"it belongs to a mix: leat.Loader(leat.Mix(packs, {name}=...))"
+       for name in ("defaults", "batches", "repeat", "choose", "epoch_size")},
+    "workers": "use threads= (the workers are C threads)",
     "timeout": "leat.Loader has no worker processes that could hang; leave it out",
     "worker_init_fn": "the workers are C threads; sample_fn= runs your C code in them, transform= Python code here",
     "multiprocessing_context": "the workers are threads, not processes; leave it out",

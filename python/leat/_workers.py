@@ -100,8 +100,8 @@ def _make(dataset: Any, index: int, stacks: _Stacks) -> tuple[Any, float, float]
 
 
 def split(loader: Any, seconds: float = 1.0) -> dict[str, float] | None:
-    """Shares of the time in which a worker makes a batch, as facts of the doctor; None when they cannot be
-    seen: the loader has no samples that can be asked for one by one, or one of them raises."""
+    """Shares of the time in which a worker makes a batch, as facts of the doctor, and that time (`make_ms`, not a
+    fact); None when they cannot be seen: the loader has no samples that can be asked for one by one, or one of them raises."""
     dataset, collate = getattr(loader, "dataset", None), getattr(loader, "collate_fn", None)
     if dataset is None or collate is None or not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
         return None
@@ -139,7 +139,8 @@ def split(loader: Any, seconds: float = 1.0) -> dict[str, float] | None:
     finally:
         sys.setswitchinterval(switch)
         stacks.stop()
-    return _shares(wall, cpu, collated, moved, stacks.counts, batch_size, idle)
+    made_ms = {"make_ms": 1e3 * (wall + collated + moved)}
+    return made_ms | _shares(wall, cpu, collated, moved, stacks.counts, batch_size, idle)
 
 
 def _shares(wall: float, cpu: float, collated: float, moved: float, counts: dict[str, int],

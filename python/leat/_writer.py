@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from . import _check, _leat, _schema, _values
 from ._errors import (AdviceWarning, ArgumentError, DataError, ExistsError, FormatError, LimitError, StateError,
-                      UnsupportedError, shown)
+                      UnsupportedError, hidden, shown, told)
 
 
 class Writer:
@@ -40,8 +40,8 @@ class Writer:
         fields: name to type of each field (see ``leat.Field``); left out, the first sample decides
         page_bytes: target size of a page ("2M"); 0 = the default
         shard_bytes: several files of at most this size ("10G"); 0 = one file
-        classes: names of an int field's values: ``{"label": ["cat", "dog"]}``. Labels without a name, and names
-            that two labels share, are errors
+        classes: names of an int field's values: ``{"label": ["cat", "dog"]}``. -1 means no class. Other labels without a
+            name, and names that two labels share, are errors
         provenance: a JSON-able dict kept in the pack: where it came from, settings
         resume: continue an unfinished pack of the same fields, if there is one
         append: the pack exists and gets a new generation: its files stay, and readers see it without or
@@ -113,7 +113,10 @@ class Writer:
             if field.type != "int":
                 raise ArgumentError(f"classes: field '{name}' is {field.type}: only int fields have classes")
         rows = [f._replace(shape=None) if f.type == "ragged" else f for f in self.fields]  # a pack has no sizes of these
-        self._packer = _leat.Packer(self.path, rows, **self._options)
+        try:
+            self._packer = _leat.Packer(self.path, rows, **self._options)
+        except ExistsError as error:
+            raise told(error, "replace=True, in from_dataset force=True, replaces it") from None
         names = [f.name for f in self.fields]
         for name, classes in self._classes.items():
             self._packer.classes(names.index(name), classes)
@@ -226,9 +229,9 @@ class Writer:
                 raise ArgumentError(f"sample {self._count}: {len(self.fields)} values are expected, not {len(values)}")
         ready = [_values.prepare(f, self._count, value) for f, value in zip(self.fields, values)]
         for i, name, count in self._limits:
-            if not 0 <= ready[i] < count:  # type: ignore[operator]
+            if not -1 <= ready[i] < count:  # type: ignore[operator]
                 raise ArgumentError(f"field '{name}', sample {self._count}: {ready[i]} is not a class: classes has "
-                                    f"{count} names, for 0 to {count - 1}")
+                                    f"{count} names, for 0 to {count - 1}; -1 means no class")
         return ready
 
     def finish(self) -> dict[str, int]:
@@ -239,6 +242,10 @@ class Writer:
         self._packer = None
         self._base = None
         self._closed = True
+        if stats["duplicate_keys"]:
+            n = stats["duplicate_keys"]
+            warnings.warn(f"{self.path}: {n} sample{' has' if n == 1 else 's have'} the key of an earlier one: by key only the "
+                          "first is found", AdviceWarning, stacklevel=3)
         return stats
 
     def close(self) -> None:
@@ -280,7 +287,7 @@ class Writer:
                           "continues it", ResourceWarning, stacklevel=2, source=self)
 
     def __repr__(self) -> str:
-        return f"leat.Writer({self.path!r}, {self._count} samples)"
+        return f"leat.Writer({hidden(self.path)!r}, {self._count} samples)"
 
 
 def _class_names(classes: Any) -> dict[str, list[str]]:

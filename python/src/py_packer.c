@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "ingest/bucket_pack.h"
 #include "ingest/pack_origin.h"
+#include "io/url.h"
 #include "pack/packer.h"
 
 typedef struct py_packer {
@@ -21,6 +22,8 @@ typedef struct py_packer {
     char *path;                        /* owned; for a bucket: the local file that is written first */
     char *remote;                      /* NULL, or the path in a bucket */
     leat__bucket_pack stage;           /* the upload to a bucket */
+    leat_log log;                      /* of `stage` */
+    char *warning;                     /* owned: its last line, until it is issued */
     bool sent_only;                    /* an earlier run finished the pack: only its upload is missing */
     uint64_t written;                  /* number of samples in that pack */
     uint64_t identity;                 /* hash of fields and options, for a bucket */
@@ -122,6 +125,7 @@ static void packer_dealloc(PyObject *o)
     for (uint32_t i = 0; i < self->field_count; i++) leat__free((char *)self->fields[i].name);
     leat__free(self->fields);
     if (self->remote != NULL) leat__bucket_pack_close(&self->stage);
+    leat__free(self->warning);
     leat__free(self->remote);
     leat__free(self->path);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
@@ -158,13 +162,35 @@ static int check_origin(const py_packer *self, leat_error *err)
         self->remote);
 }
 
+/* Keeps a line of the log; the thread has no GIL. */
+static void keep_warning(void *cookie, leat_log_level level, const char *line)
+{
+    py_packer *self = cookie;
+    (void)level;
+    leat__free(self->warning);
+    self->warning = leat__strdup(LEAT__MEM_PACK, line);
+}
+
+/* Issues the warning that was kept. Returns -1 with an exception when a filter makes it one. */
+static int warn(py_packer *self)
+{
+    char *line = self->warning;
+    self->warning = NULL;
+    int rc = line != NULL ? PyErr_WarnEx(PyExc_RuntimeWarning, line, 2) : 0;
+    leat__free(line);
+    return rc;
+}
+
 /* Opens a pack for a bucket: it is written to a local folder and uploaded by finish(). */
 static int open_remote(py_packer *self, leat_packer_opts *opts, leat_error *err)
 {
     self->remote = self->path;
     self->path = NULL;
     if (opts->append) return leat_packer_open(&self->packer, self->remote, opts, err); /* fails */
+    LEAT_TRY(leat__url_named(self->remote, err));
     LEAT_TRY(leat__bucket_pack_open(&self->stage, self->remote, opts->replace != 0, opts->resume != 0, err));
+    self->log = (leat_log){.write = keep_warning, .cookie = self, .level = LEAT_LOG_WARN};
+    self->stage.log = &self->log;
     self->path = leat__strdup(LEAT__MEM_PACK, self->stage.path);
     if (self->path == NULL) return leat__fail_nomem(err, strlen(self->stage.path), "a path");
     LEAT_TRY(leat__packer_identity(opts, &self->identity, err));
@@ -218,11 +244,8 @@ static PyObject *packer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     }
     Py_BEGIN_ALLOW_THREADS rc = leat__path_remote(name) ? open_remote(self, &opts, &err)
                                                         : leat_packer_open(&self->packer, name, &opts, &err);
-    Py_END_ALLOW_THREADS if (rc != 0)
-    {
-        py_raise(&err);
-        Py_CLEAR(self);
-    }
+    Py_END_ALLOW_THREADS if (rc != 0) py_raise(&err);
+    if (rc != 0 || warn(self) != 0) Py_CLEAR(self);
 out:
     Py_DECREF(path);
     return (PyObject *)self;
@@ -240,7 +263,7 @@ static bool enter(py_packer *self)
     if (self->packer == NULL && !self->sent_only) err.code = LEAT_ECLOSED;
     snprintf(err.message, sizeof err.message, "%s",
              self->busy        ? "another thread is using this writer"
-             : self->sent_only ? "the pack is complete, only its upload is missing"
+             : self->sent_only ? "the pack is complete, only its upload is missing: close() uploads it"
                                : "the writer is closed");
     py_raise(&err);
     return false;
@@ -254,6 +277,7 @@ static PyObject *packer_close(PyObject *o, PyObject *args)
     if (!PyArg_ParseTuple(args, "|p", &discard)) return NULL;
     if (self->sent_only) { /* the pack stays here for the next attempt */
         self->sent_only = false;
+        if (!self->busy) leat__bucket_pack_unlock(&self->stage);
         Py_RETURN_NONE;
     }
     if (self->packer == NULL) Py_RETURN_NONE;
@@ -261,8 +285,10 @@ static PyObject *packer_close(PyObject *o, PyObject *args)
     Py_BEGIN_ALLOW_THREADS leat_packer_close(&self->packer);
     if (discard && self->remote != NULL) leat__bucket_pack_forget(&self->stage);
     if (discard) rc = leat_packer_discard(self->path, &err);
+    if (self->remote != NULL) leat__bucket_pack_unlock(&self->stage);
     Py_END_ALLOW_THREADS self->busy = false;
     if (rc != 0) return py_raise(&err);
+    if (warn(self) != 0) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -483,6 +509,7 @@ static PyObject *packer_finish(PyObject *o, PyObject *unused)
     Py_END_ALLOW_THREADS self->busy = false;
     if (PyErr_Occurred()) return NULL; /* raised by a signal handler */
     if (rc != 0) return py_raise(&err);
+    if (warn(self) != 0) return NULL;
     return stats_dict(&stats);
 }
 

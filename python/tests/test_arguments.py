@@ -265,13 +265,15 @@ def test_samples_of_a_writer(inside):
         for value, line in ((5, "sample 0: 5 is not a dict or a sequence"), (None, "sample 0: None is not"),
                             ("ab", "sample 0: 'ab' is not"), ([1, 2], "sample 0: 1 values are expected, not 2"),
                             ({"label": 2}, "field 'label', sample 0: 2 is not a class: classes has 2 names, for 0 to 1"),
-                            ({"label": -1}, "field 'label', sample 0: -1 is not a class")):
+                            ({"label": -2}, "field 'label', sample 0: -2 is not a class")):
             with pytest.raises(leat.ArgumentError) as caught:
                 w.append(value)
             assert str(caught.value).startswith(line), caught.value
-        w.extend([[0], {"label": 1}])
+        w.extend([[0], {"label": 1}, [-1]])
+    with leat.Writer("w.leat", append=True) as w:
+        w.append({"label": -1})
     with leat.open("w.leat") as ds:
-        assert ds.column("label").tolist() == [0, 1] and ds.classes() == ["cat", "dog"]
+        assert ds.column("label").tolist() == [0, 1, -1, -1] and ds.classes() == ["cat", "dog"]
 
 
 class Dying:

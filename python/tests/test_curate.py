@@ -63,9 +63,9 @@ def test_steps_are_those_of_the_commands(photos, whole, tmp_path):
     leat.check(tmp_path / "pack.leat", tmp_path / "check.leat", csv=tmp_path / "check.csv")
     leat.embed(tmp_path / "pack.leat", output=tmp_path / "embed.leat", quiet=True)
     leat.dedup_images(tmp_path / "check.leat", tmp_path / "duplicates.leat", csv=tmp_path / "duplicates.csv")
-    by = ["diversity", {"strategy": "balance", "column": "label", "distribution": "input"}]
+    by = ["diversity", {"strategy": "balance", "column": "pack.label", "distribution": "input"}]
     leat.select(tmp_path / "pack.leat", tmp_path / "select.leat", by, share=0.2, embeddings=tmp_path / "embed.leat",
-                columns=[tmp_path / "check.leat", tmp_path / "duplicates.leat"], where="verdict == 0 and keep == 1")
+                columns=[tmp_path / "check.leat", tmp_path / "duplicates.leat"], where="check.verdict == 0 and duplicates.keep == 1")
     for name in FILES:
         if name != "selected.txt" and not name.startswith("duplicates"):  # these name the place of the columns
             assert data(folder, name) == data(tmp_path, name), name
@@ -98,7 +98,8 @@ def test_images_are_checked_while_they_are_packed(photos, whole, tmp_path, monke
     config = {"check": {"limits": {"dark": 200, "grey": None}}}
     leat.curate(photos, tmp_path / "run", config=config, share=0.2)
     assert not calls
-    real(tmp_path / "run" / "pack.leat", tmp_path / "check.leat", csv=tmp_path / "check.csv", limits=config["check"]["limits"])
+    limits = {**config["check"]["limits"], "grey": False}  # as YAML reads "off"
+    real(tmp_path / "run" / "pack.leat", tmp_path / "check.leat", csv=tmp_path / "check.csv", limits=limits)
     for name in ("check.leat", "check.csv"):
         assert data(tmp_path / "run", name) == data(tmp_path, name), name
     assert data(tmp_path / "run", "check.csv") != data(whole[0], "check.csv")
@@ -113,7 +114,7 @@ def test_images_are_checked_while_they_are_packed(photos, whole, tmp_path, monke
 
 def test_labels_are_balanced_unless_the_config_says_otherwise(photos, whole, tmp_path):
     record = json.loads(data(whole[0], "run.json"))["steps"]["select"]
-    assert record["strategies"] == ["diversity", {"strategy": "balance", "column": "label", "distribution": "input"}]
+    assert record["strategies"] == ["diversity", {"strategy": "balance", "column": "pack.label", "distribution": "input"}]
     pack = leat.open(whole[0] / "pack.leat")
     chosen = pack.column("label")[leat.open(whole[0] / "select.leat").column("selected") == 1]
     assert np.bincount(chosen, minlength=3).max() <= 3  # 8 of three classes
@@ -189,6 +190,30 @@ def test_killed_inside_embed(photos, whole, tmp_path, monkeypatch):
     assert ran(leat.curate(photos, tmp_path / "run", config=config, share=0.2)) == ["embed", "dedup", "select", "dump"]
     vectors = [np.stack([s["vector"] for s in leat.open(folder / "embed.leat")]) for folder in (tmp_path / "run", whole[0])]
     assert np.array_equal(*vectors)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_killed_between_the_pack_and_its_check(photos, whole, tmp_path, named):
+    """A resumed run counts the images that the killed one left out."""
+    folder = tmp_path / "run"
+    shutil.copytree(whole[0], folder)
+    state = json.loads(data(folder, "run.json"))
+    state["steps"] = {"pack": {"state": "running", "key": state["steps"]["pack"]["key"]}, "check": {"state": "running"}}
+    write_json(folder / "run.json", state)
+    for name in os.listdir(folder):
+        if name not in ("run.json", "pack.leat", "bad.jsonl"):
+            os.unlink(folder / name)
+    (folder / "check.leat.scores").write_bytes(b"")
+    if not named:
+        os.rename(folder / "bad.jsonl", folder / "bad.jsonl.partial")
+    for again in range(2):
+        result = leat.curate(photos, folder, share=0.2)
+        assert result["unreadable"] == 1 and result["steps"][0]["dropped"] == {"unreadable": 1}
+        assert [step["reused"] for step in result["steps"]] == [bool(again)] * 6
+    assert b"1 could not be read" in data(folder, "report.html")
+    for name in ("pack.leat", "bad.jsonl", "check.leat", "check.csv", "selected.txt"):
+        assert data(folder, name) == data(whole[0], name), name
+    assert not [name for name in os.listdir(folder) if name.endswith((".partial", ".scores"))]
 
 
 def test_what_changed_is_run_again(photos, whole, tmp_path):
@@ -352,8 +377,11 @@ def test_semantic_and_conditions(whole, tmp_path):
     assert np.array_equal(chosen == 1, (similar == 1) & (dup == 1))
     with leat.Writer(tmp_path / "odd.leat", {"image": "image", "keep": int}) as w:
         w.append({"image": jpeg(np.random.default_rng(0), 40, 40), "keep": 1})
-    with pytest.raises(leat.ArgumentError, match="has a field 'keep'"):
-        leat.curate(tmp_path / "odd.leat", tmp_path / "odd")
+    assert leat.curate(tmp_path / "odd.leat", tmp_path / "odd", config={"semantic": {}})["selected"] == 1  # the steps use full names
+    os.rename(tmp_path / "odd.leat", tmp_path / "duplicates.leat")
+    with pytest.raises(leat.ArgumentError, match="column 'keep' is in .*: two files have the same name, so rename one"):
+        leat.curate(tmp_path / "duplicates.leat", tmp_path / "more", config={"select": {"where": "blur >= 0"}})
+    assert not (tmp_path / "more").exists()
 
 
 class Seen(Exception):
@@ -387,19 +415,25 @@ def test_every_key_reaches_its_function(step, whole, tmp_path, monkeypatch):
 def test_keys_of_select(whole, tmp_path):
     """What the others say of the sources; these are named in a file."""
     source = whole[0] / "pack.leat"
+    shutil.copy(whole[0] / "check.leat", tmp_path / "earlier.leat")
     (tmp_path / "c.yaml").write_text(f"""
 select:
   previous: {whole[0]}/select.leat
-  columns: [{whole[0]}/check.leat]
+  columns: [{tmp_path}/earlier.leat]
   count: 4
   strategies: [random]
-  where: contrast > 0
+  where: earlier.contrast > 0
 """)
     result = leat.curate(source, tmp_path / "run", config=tmp_path / "c.yaml")
     assert result["selected"] == 12
     assert leat.open(tmp_path / "run" / "select.leat").column("round").max() == 1
     with pytest.raises(leat.ArgumentError, match="either count or share"):
         leat.curate(source, tmp_path / "run", config=tmp_path / "c.yaml", count=3, share=0.5)
+    for given, message in (({"count": 0}, "count: 0 is below 1"), ({"share": 0}, "share: 0 is not allowed"), ({"share": 0.0}, "share: 0 is not"),
+                           ({"config": {"select": {"share": 0}}}, "select: share: 0 is not"), ({"config": {"select": {"count": 0}}}, "select: count: 0 is")):
+        with pytest.raises(leat.ArgumentError, match=message):
+            leat.curate(source, tmp_path / "run", **given)
+    assert "--share: 0 is not allowed; leave it out for the default" in command(source, "-o", tmp_path / "run", "--share", "0", code=2).stderr
     assert leat.curate(source, tmp_path / "run", config=tmp_path / "c.yaml", share=0.5)["selected"] == 28
 
 
@@ -557,6 +591,23 @@ def test_the_plan_counts_the_memory_of_threads(photos, tmp_path):
     assert four["pack"] - one["pack"] >= 30e6 and limited["pack"] - 64e6 == 30 << 20
 
 
+def test_a_memory_limit_is_compared_before_the_first_step(photos, whole, tmp_path):
+    plan = leat.curate(photos, tmp_path / "run", count=5, memory="12M", plan=True)
+    assert re.fullmatch(r"dedup needs 14\.7 MB of memory, more than the 12\.6 MB given", plan["short"])
+    with pytest.raises(leat.BudgetError, match="^dedup needs 14.7 MB"):
+        leat.curate(photos, tmp_path / "run", count=5, memory="12M")
+    assert not (tmp_path / "run").exists()
+    assert "dedup needs" in command(photos, "-o", tmp_path / "run", "-n", 5, "--memory", "12M", code=3).stderr
+    for config, step in (({"select": {"memory": 9000, "count": 5}}, "select"), ({"semantic": {"memory": 9000}}, "semantic")):
+        assert leat.curate(photos, tmp_path / "run", config=config, plan=True)["short"].startswith(f"{step} needs ")
+    # a step refuses what the plan refuses, and the plan accepts what all steps accept
+    run = _curate_steps.Run(str(whole[0]), [str(photos)], _curate_config.read(None, {}, {}))
+    with pytest.raises(leat.BudgetError):
+        leat.dedup_images(whole[0] / "check.leat", tmp_path / "d.leat", memory=_curate_plan._least(run, "dedup", 40) - 1)
+    assert not leat.curate(photos, tmp_path / "run", count=5, memory="30M", threads=1, plan=True)["short"]
+    assert leat.curate(photos, tmp_path / "run", count=5, memory="30M", threads=1)["selected"] == 5
+
+
 def command(*words, code):
     done = subprocess.run([sys.executable, "-m", "leat", "curate", *map(str, words)], capture_output=True, text=True, timeout=300)
     assert done.returncode == code, done.stdout + done.stderr
@@ -615,6 +666,18 @@ def test_train_and_tag(whole, tmp_path):
     assert ran(leat.curate(whole[0] / "pack.leat", tmp_path / "run", config=config, count=4))[:2] == ["tag", "select"]
 
 
+@pytest.mark.torch
+def test_tags_with_class_names_beside_unreadable_images(photos, tmp_path):
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 2))
+    torch.jit.trace(net.eval(), torch.zeros(2, 3, 16, 16)).save(str(tmp_path / "m.pt"))
+    (tmp_path / "names.txt").write_text("day\nnight\n")
+    config = {"tag": {"model": str(tmp_path / "m.pt"), "image_size": 16, "classes": str(tmp_path / "names.txt")}, "threads": 1}
+    assert leat.curate(_broken_pack(photos, tmp_path), tmp_path / "run", count=4, config=config)["unreadable"] == 3
+    with leat.open(tmp_path / "run" / "tags.leat") as made:
+        assert made.classes("tag") == ["day", "night"] and (made.column("tag") == -1).sum() == 3
+
+
 def test_wrong_values_are_found_before_anything_runs(photos, tmp_path):
     """Each of these was found by the last steps, after images were packed and embedded."""
     taken = tmp_path / "taken.leat"
@@ -626,6 +689,8 @@ def test_wrong_values_are_found_before_anything_runs(photos, tmp_path):
             (photos, {"select": {"where": "isues == 0"}}, "no field 'isues'"),
             (photos, {"select": {"count": 3, "strategies": [{"strategy": "weights", "column": "blurr"}]}}, "no column 'blurr'; did you mean 'blur'"),
             (photos, {"select": {"count": 3, "strategies": [{"strategy": "balance", "column": "lable"}]}}, "there is no .*'lable'"),
+            (photos, {"select": {"where": "orientation == 1"}}, "column 'orientation' is in .*run/check.leat and .*run/duplicates.leat; write 'check.orientation' or"),
+            (photos, {"select": {"where": "check.blurr > 1"}}, "no field 'check.blurr'"),
             (pack, {"select": {"where": "label == 'cow'"}}, "no class of this name"),
             (photos, {"select": {"count": 3}, "dump": {"to": "folder", "output": str(photos)}}, "is the source"),
             (pack, {"select": {"count": 3}, "dump": {"to": "pack", "output": str(pack)}}, "is the source"),
@@ -748,6 +813,15 @@ def test_an_early_interrupt_is_quiet(photos, tmp_path):
             assert not re.search(r'File "[^"]*/leat/\w+\.py"', said), (delay, said)
             codes.append(run.returncode)
     assert set(codes) != {1}
+
+
+def test_a_run_that_was_killed_when_it_began(photos, tmp_path):
+    """run.json.new is all that it left."""
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "run.json.new").write_text('{"version": 1, ')
+    leat.curate(photos, run, config={"embed": False, "dedup": False})
+    assert sorted(path.name for path in run.iterdir() if path.name.startswith("run.")) == ["run.json"]
 
 
 def test_messages_say_how_to_recover(photos, tmp_path):

@@ -5,6 +5,7 @@ A verdict is a function of numbers. Most tests therefore run with a simulated cl
 waiting for a CPU move it, and the load of the machine cannot. The live runs at the end assert only lower bounds of
 what was slept or computed, and that the verdict is the one for the facts that were measured.
 """
+import math
 import sys
 import time
 from types import SimpleNamespace
@@ -409,6 +410,52 @@ def test_a_collate_that_waits_is_collate_without_workers(clock):
     d = leat.diagnose(Iterating(**vars(loader)), lambda batch: clock.sleep(0.005), steps=STEPS)
     assert said(d) == ("cpu", "collate", "critical") and d.confidence > 0.75
     assert d.facts["read_share"] == pytest.approx(0, abs=1e-6) and d.facts["worker_collate"] > 0.95
+
+
+class Epochs(SimpleNamespace):
+    """A DataLoader whose workers take `start` seconds to start in each epoch of `count` batches."""
+
+    def __iter__(self):
+        self.clock.sleep(self.start)
+        for _ in range(self.count):
+            yield np.zeros((8, 3))
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize(("more", "words"), [
+    ({}, "persistent_workers=True: the workers are kept"), ({"persistent_workers": True}, "num_workers=0, or longer epochs")])
+def test_workers_that_start_in_each_epoch_are_not_storage(clock, count, more, words):
+    """It was "I/O-bound", with a confidence of 1, although nothing was read."""
+    loader = Epochs(clock=clock, start=0.08, count=count, **vars(dataloader(clock, lambda: None, **more)))
+    d = leat.diagnose(loader, lambda batch: clock.sleep(0.005), steps=STEPS)
+    assert said(d) == ("delivery", "short_epochs", "critical"), d
+    assert d.facts["epoch_steps"] == count and d.facts["start_ms"] == pytest.approx(80)
+    assert d.facts["workers"] == d.facts["threads"] == 2
+    assert len(d.remedies) == 1 and d.remedies[0]["action"].startswith(words) and d.remedies[0]["gain"] > 2
+
+
+def test_first_batches_that_take_long_to_make_are_no_starts(clock):
+    loader = dataloader(clock, lambda: clock.sleep(0.01))  # 80 ms per batch
+    d = leat.diagnose(Epochs(clock=clock, start=0.09, count=2, **vars(loader)), lambda batch: clock.sleep(0.005),
+                      steps=STEPS)
+    assert d.facts["start_ms"] is None and d.cause != "short_epochs"
+    assert d.facts["epoch_steps"] == 2 and (d.limit not in ("io", "delivery") or d.confidence < 0.6)  # starts may be part of it
+
+
+def test_workers_that_were_not_seen_to_read_leave_doubt():
+    seen = recorded(20, 5, WAITING, workers=2, cpus_used=0.1)
+    sure, doubt = verdict(seen, closer(fetch=0.02)), verdict(seen, closer(python=0.02))
+    assert sure.limit == "io" and sure.confidence > 0.7
+    assert doubt.limit != "io" or doubt.confidence <= 0.45
+
+
+def test_kept_batches_leave_the_loader_its_budget(clock):
+    batch = (np.zeros(20, np.uint8), {"label": np.zeros(10, np.uint8)})
+    for room, kept in ((math.inf, 4), (100, 3), (20, 0)):
+        loop = _diagnose._Loop([batch] * 9, lambda batch: None, None, SimpleNamespace(looks={True: [0] * 3, False: [0] * 3}))
+        loop.room = room
+        loop.run(5, 10, 4)
+        assert len(loop.kept) == kept
 
 
 # ---- arguments ------------------------------------------------------------------------------------

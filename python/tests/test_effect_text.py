@@ -247,7 +247,9 @@ DEDUP = {
     "memory": lambda c: c.refused("", D, "--memory", "10M", code=3),
     "bands-per-iteration": lambda c: c.differ(D, "--bands-per-iteration", 7),
     "checkpoint": lambda c: c.checkpoint(),
-    "on": lambda c: (c.refused("--on: nowhere is not", D, "--on", "nowhere"), c.refused("--plan: does not work", D, "--on", "ray", "--plan")),
+    "on": lambda c: (c.refused("--on: nowhere is not", D, "--on", "nowhere"), c.refused("--plan: does not work", D, "--on", "ray", "--plan"),
+                     c.refused("--set: does not work with --on ray", D, "--on", "ray", "--set", "words.min=2"),
+                     c.refused("--set: does not work with --on ray", D, "--config", c.yaml("on: ray\nset:\n  words.min: 2\n"))),
     "task-bytes": lambda c: c.refused("--task-bytes needs --on", D, "--task-bytes", "1M"),
 }
 

@@ -48,6 +48,20 @@ def test_tiny_finds_recoded_copies_without_torch(photos, tmp_path):
     assert (near[50:].argmax(1) == np.arange(10)).all()
 
 
+def test_an_unreadable_image_ends_the_run_and_the_error_says_what_to_do(tmp_path):
+    with leat.Writer(tmp_path / "p.leat", {"image": "image"}, sync=False) as w:
+        for i in range(3):
+            data = jpeg(np.random.default_rng(i), 300, 200)
+            w.append({"image": data[:len(data) // 2] if i == 1 else data}, key=f"k{i}")
+    with pytest.raises(leat.DataError, match="k1.*; leat check finds all such images and leat pack --select leaves them out; leat curate does both") as found:
+        leat.embed(tmp_path / "p.leat", output=str(tmp_path / "v.leat"), quiet=True)
+    assert found.value.key == "k1" and found.value.code == "LEAT_EDATA"
+    leat.check(tmp_path / "p.leat", tmp_path / "c.leat")
+    leat.select(tmp_path / "p.leat", tmp_path / "s.leat", columns=tmp_path / "c.leat", where="verdict == 0")
+    leat.pack(tmp_path / "p.leat", tmp_path / "ok.leat", select=tmp_path / "s.leat")
+    assert leat.embed(tmp_path / "ok.leat", output=str(tmp_path / "v.leat"), quiet=True)["samples"] == 2
+
+
 def test_vectors_of_an_earlier_run_do_not_stay(photos, tmp_path):
     leat.embed(photos, output=str(tmp_path / "v.leat"), quiet=True, npy=True)
     leat.embed(photos, output=str(tmp_path / "v.leat"), quiet=True, force=True)
@@ -121,6 +135,16 @@ def test_the_folder_of_a_run_killed_at_its_start_is_used(photos, tmp_path):
     (tmp_path / "v.leat.parts" / "run.json.new").write_text("{")
     leat.embed(photos, output=str(tmp_path / "v.leat"), quiet=True, resume=True)
     assert not (tmp_path / "v.leat.parts").exists()
+
+
+def test_logits_that_are_not_finite_have_no_label():
+    from types import SimpleNamespace
+
+    from leat._train.embedding import Vectors
+
+    columns = Vectors(SimpleNamespace(logits=True, dtype="float32"), [])
+    labels = [columns.sample(np.array(row, np.float32))["label"] for row in ((1, 3, 2), (np.nan, 3, 2), (1, np.inf, 2))]
+    assert labels == [1, -1, -1]
 
 
 @pytest.mark.torch
@@ -221,6 +245,30 @@ leat.embed({photos!r}, output={out!r}, quiet=True, batch_size=20)
     assert leat.embed(photos, output=out, quiet=True, batch_size=20, resume=True)["resumed"] == 20
 
 
+def test_a_full_disk_at_the_start_is_one_line(photos, tmp_path):
+    """No file may grow, as on a disk that is full."""
+    out = str(tmp_path / "v.leat")
+    code = f"""
+import resource, sys
+from leat._train import embedding
+from leat._train.__main__ import main
+
+replace = embedding._replace
+
+def limited(path, data):
+    if path.endswith(sys.argv[1]):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    replace(path, data)
+
+embedding._replace = limited
+sys.exit(main("embed", '{{"args": ["{photos}"], "output": "{out}", "quiet": true}}'))
+"""
+    for name in ("run.json", "launch.json"):
+        done = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (4, f"leat embed: {out}.parts/{name}: File too large\n")
+        assert os.listdir(tmp_path) == []
+
+
 def test_a_full_disk_while_the_numpy_file_is_written(photos, tmp_path):
     """The limit on the size of files ends a write; through a mapping, a full disk would end the process."""
     out = str(tmp_path / "v.leat")
@@ -244,6 +292,74 @@ leat.embed({photos!r}, output={out!r}, npy=True, quiet=True, batch_size=20)
     assert leat.embed(photos, output=out, npy=True, quiet=True, batch_size=20, resume=True)["resumed"] == 60
     vectors = np.load(tmp_path / "v.npy")
     assert np.array_equal(vectors, np.stack([row["vector"] for row in leat.open(out)]))
+
+
+def test_resume_of_a_complete_output(photos, tmp_path):
+    plain = {"output": str(tmp_path / "v.leat"), "quiet": True, "npy": True}
+    first = leat.embed(photos, **plain, resume=True)
+    before = (tmp_path / "v.leat").stat().st_ino
+    again = leat.embed(photos, **plain, resume=True)
+    assert again["already_complete"] and not first["already_complete"]
+    assert [again[name] for name in ("samples", "dim", "model", "resumed")] == [60, 224, first["model"], 60]
+    assert (tmp_path / "v.leat").stat().st_ino == before and sorted(os.listdir(tmp_path)) == ["v.leat", "v.npy"]
+    words = [sys.executable, "-P", "-m", "leat", "embed", photos, "-o", plain["output"], "--npy", "--resume"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"{plain['output']}: already complete: a run with the same options and input wrote it\n")
+    for other in ({"dtype": "float16"}, {"npy": False}, {"batch_size": 7}):
+        with pytest.raises(leat.ExistsError, match="v.leat: already exists"):
+            leat.embed(photos, **{**plain, **other}, resume=True)
+    (tmp_path / "v.npy").unlink()
+    with pytest.raises(leat.ExistsError, match="v.leat: already exists"):
+        leat.embed(photos, **plain, resume=True)
+
+
+def test_resume_after_a_kill_between_the_pack_and_the_numpy_file(photos, tmp_path):
+    out = str(tmp_path / "v.leat")
+    code = f"""
+import os, signal
+import leat
+from leat._train import embedding
+
+rename = os.rename
+
+def killed(old, new):
+    if new.endswith("v.npy"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    rename(old, new)
+
+os.rename = killed
+leat.embed({photos!r}, output={out!r}, quiet=True, npy=True)
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
+    assert sorted(os.listdir(tmp_path)) == ["v.leat", "v.leat.parts", "v.npy.new"]
+    assert not leat.embed(photos, output=out, quiet=True, npy=True, resume=True)["already_complete"]
+    assert sorted(os.listdir(tmp_path)) == ["v.leat", "v.npy"]
+    assert np.array_equal(np.load(tmp_path / "v.npy"), vectors(out))
+
+
+def test_resume_after_a_full_disk_while_the_pack_is_written(photos, tmp_path):
+    """A limit on the size of files instead of a full disk."""
+    out = str(tmp_path / "v.leat")
+    code = f"""
+import resource
+import leat
+from leat._train import embedding
+
+class Limited(leat.Writer):
+    def finish(self):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20000, resource.RLIM_INFINITY))
+        return super().finish()
+
+embedding.Writer = Limited
+leat.embed({photos!r}, output={out!r}, quiet=True, batch_size=20)
+"""
+    assert "v.leat.partial: cannot write" in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
+    with pytest.raises(leat.ExistsError, match="an unfinished pack is there"):
+        leat.Writer(out, {"vector": ("float32", (224,))})
+    assert leat.embed(photos, output=out, quiet=True, batch_size=20, resume=True)["resumed"] == 60
+    leat.embed(photos, output=str(tmp_path / "whole.leat"), quiet=True, batch_size=20)
+    assert open(out, "rb").read() == open(tmp_path / "whole.leat", "rb").read()
+    assert sorted(os.listdir(tmp_path)) == ["v.leat", "whole.leat"]
 
 
 def test_a_closed_or_full_stdout_ends_as_that_of_other_commands(photos, tmp_path):

@@ -83,6 +83,8 @@ def test_under_a_dataloader(pack, context):  # noqa: F811
 def test_what_does_not_fit_is_said(pack, tmp_path):  # noqa: F811
     with pytest.raises(TypeError, match="leat.open has no argument 'maks', and .* no such field; did you mean 'mask'"):
         leat.open(pack, image=MOVES, maks="follow")
+    with pytest.raises(TypeError, match=r"leat.Loader has no argument 'size', .*: image=\[leat.ops"):
+        leat.Loader(pack, batch_size=2, size=64)
     with pytest.raises(leat.ArgumentError, match="mask: is for images made by a pipeline"):
         leat.open(pack, mask="follow")
     with pytest.raises(leat.ArgumentError, match="follow: is for images made by a pipeline"):

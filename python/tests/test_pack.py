@@ -97,6 +97,22 @@ def test_an_exception_in_progress_cancels(folder, tmp_path):
         leat.pack(folder, tmp_path / "out.leat", images="tiled", threads=1, progress=stop)
 
 
+def test_a_resumed_run_counts_all_filtered_samples(folder, tmp_path):
+    data = next(folder.rglob("*.jpg")).read_bytes()
+    for i in range(900):
+        (folder / "dog" / f"more{i}.jpg").write_bytes(data)
+    more = {"where": "label == 1", "images": "keep", "page_bytes": "64K", "threads": 1, "resume": True, "sync": False}
+    whole = leat.pack(folder, tmp_path / "whole.leat", **more)
+    assert whole["filtered"] == 20
+    last = folder / "dog" / "more899.jpg"
+    last.write_bytes(b"junk")
+    with pytest.raises(leat.Error, match="more899"):
+        leat.pack(folder, tmp_path / "out.leat", **more)
+    last.write_bytes(data)
+    done = leat.pack(folder, tmp_path / "out.leat", **more)
+    assert done["resumed"] > 0 and all(done[name] == whole[name] for name in ("samples", "filtered", "skipped"))
+
+
 @pytest.mark.parametrize("options", [{"images": "webp"}, {"on_error": "replace"}, {"memory": "x"}])
 def test_wrong_options(folder, tmp_path, options):
     with pytest.raises(ValueError):
@@ -129,7 +145,7 @@ def test_images_beside_class_folders_are_said(tmp_path):
     (tmp_path / "photos" / "cat").mkdir(parents=True)
     for name in ("cat/a.png", "b.png"):
         pillow.new("RGB", (8, 8)).save(tmp_path / "photos" / name)
-    with pytest.warns(leat.AdviceWarning, match="1 images of .* are in no class folder: their label is -1"):
+    with pytest.warns(leat.AdviceWarning, match="1 image of .* is in no class folder: the label is -1"):
         stats = leat.pack(tmp_path / "photos", tmp_path / "p.leat")
     assert stats["unlabelled"] == 1 and leat.open(tmp_path / "p.leat").column("label").tolist() == [-1, 0]
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -159,6 +160,40 @@ def test_columns_that_a_killed_run_owes_are_made(photos, tmp_path):
     assert done["resumed"] == done["samples"] == done["check"]["samples"]
     assert (tmp_path / "p.leat").read_bytes() == before
     assert (tmp_path / "c.leat").read_bytes() == (tmp_path / "again.leat").read_bytes()
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_resumed_run_counts_what_a_killed_one_left_out(photos, tmp_path, named):
+    """The pack had its name already; the list may have had its name or not."""
+    source = tmp_path / "photos"
+    shutil.copytree(photos, source)
+    (source / "a" / "zz.jpg").write_bytes(b"junk")
+    (source / "b" / "zz.jpg").write_bytes((photos / "b" / "01.jpg").read_bytes()[:-300])
+    bad = tmp_path / "bad.jsonl"
+    more = {"check": tmp_path / "c.leat", "report": bad, "on_error": "skip", "sync": False, "resume": True}
+    first = leat.pack(source, tmp_path / "p.leat", **more)
+    listed = bad.read_bytes()
+    assert first["skipped"] == 2 and listed.count(b"\n") == 2
+    (tmp_path / "c.leat").rename(tmp_path / "c.leat.scores")
+    if not named:
+        bad.rename(tmp_path / "bad.jsonl.partial")
+    (tmp_path / "c.leat.scores").write_bytes(b"")
+    done = leat.pack(source, tmp_path / "p.leat", **more)
+    assert done["skipped"] == 2 and done["resumed"] == done["samples"] == first["samples"]
+    assert bad.read_bytes() == listed and not (tmp_path / "bad.jsonl.partial").exists()
+    # only packing counts what a condition leaves out, so a pack that may be replaced is packed again
+    more.update(where="label == 1", force=True)
+    first = leat.pack(source, tmp_path / "p.leat", **more)
+    (tmp_path / "c.leat").unlink()
+    (tmp_path / "c.leat.scores").write_bytes(b"")
+    done = leat.pack(source, tmp_path / "p.leat", **more)
+    assert first["filtered"] > 0 and all(done[name] == first[name] for name in ("samples", "skipped", "filtered"))
+    (tmp_path / "c.leat").unlink()
+    (tmp_path / "c.leat.scores").write_bytes(b"")
+    bad.write_text("notes\n")
+    del more["force"]
+    with pytest.raises(leat.ArgumentError, match="bad.jsonl"):
+        leat.pack(source, tmp_path / "p.leat", **more)
 
 
 def test_what_is_refused(photos, tmp_path):

@@ -8,7 +8,10 @@ import hashlib
 import json
 import os
 import random
+import re
+import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -17,9 +20,9 @@ import types
 import pytest
 
 import leat
-from leat import _ray
+from leat import _ray, _ray_main
 
-NOISE = {"seconds", "cpu_seconds", "budget_peak_bytes", "limit", "read_share", "work_share", "write_share", "memory_share"}
+NOISE = {"run", "sum", "seconds", "cpu_seconds", "budget_peak_bytes", "limit", "read_share", "work_share", "write_share", "memory_share"}
 
 
 def write(path, n, seed):
@@ -244,6 +247,36 @@ def test_a_run_is_resumed_with_the_same_files(corpus, tmp_path, fake, monkeypatc
     assert content(tmp_path / "many") == content(tmp_path / "one")
 
 
+def test_a_damaged_marker_is_refused(corpus, tmp_path, fake, monkeypatch):
+    """Changes a digit in each state and marker of an interrupted run: it is refused, or not read any more."""
+    fake()
+    plain = _ray.Job.join
+    monkeypatch.setattr(_ray.Job, "join", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+    options = dict(kind="fuzzy", memory="256M", on="ray", task_bytes=200000)
+    with pytest.raises(KeyboardInterrupt):
+        leat.dedup_text(corpus, tmp_path / "saved", **options)
+    monkeypatch.setattr(_ray.Job, "join", plain)
+    leat.dedup_text(corpus, tmp_path / "one", kind="fuzzy", memory="256M")
+    refused = set()
+    for name in sorted(os.listdir(tmp_path / "saved" / ".leat-work")):
+        if not name.endswith(".json"):
+            continue
+        many = tmp_path / f"many-{name}"
+        shutil.copytree(tmp_path / "saved", many)
+        marker = many / ".leat-work" / name
+        text = marker.read_text()
+        at = [i for i, c in enumerate(text) if c.isdigit()][3]
+        marker.write_text(text[:at] + str((int(text[at]) + 1) % 10) + text[at + 1:])
+        try:
+            leat.dedup_text(corpus, many, resume=True, **options)
+        except leat.DataError as error:
+            assert re.search(rf"{name}: is damaged \(use -*force to start over\)", str(error))
+            refused.add(name.partition("-")[0])
+        else:
+            assert content(many) == content(tmp_path / "one")
+    assert refused >= {"plan.json", "state.json", "places.json", "sketch", "part", "load"}
+
+
 @pytest.mark.parametrize("kind", ["filter", "fuzzy"])
 def test_an_input_that_changes_is_named(kind, corpus, tmp_path, fake, monkeypatch):
     """Between the loss of an actor and the next attempt of its task."""
@@ -356,6 +389,44 @@ def test_wrong_arguments(corpus, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(leat.UnsupportedError, match=r"pip install 'leat\[ray\]'"):
         leat.filter_text(corpus, tmp_path / "x", rules={"words.min": 1}, on="ray")
+
+
+@pytest.mark.parametrize("command, values, message", [
+    ("dedup", dict(args=["fuzzy", "c.jsonl"], plan=True), "--plan: does not work with --on ray"),
+    ("dedup", dict(args=["exact", "c.jsonl"], plan=True), "--plan: does not work with --on ray"),
+    ("filter", dict(args=["c.jsonl"], explain="d17", set="words.min=1"), "--explain: does not work with --on ray"),
+    ("filter", dict(args=["c.jsonl"], set="words.min=1"), "output: is needed with --on ray"),
+])
+def test_the_command_without_an_output(command, values, message, capsys):
+    assert _ray_main.main(command, json.dumps({**values, "on": "ray"})) == 2
+    assert capsys.readouterr().err == f"leat {command}: {message}\n"
+
+
+REFUSED = {"dedup": {"profile", "set", "plan", "checkpoint", "bands_per_iteration"}, "filter": {"report", "look", "explain", "seed", "list"}}
+VALUES = {"set": "words.min=2", "keep_field": "n", "compatible": "datatrove", "clusters": "components", "keep": "longest", "compress": "gzip",
+          "on_error": "fail", "report": "r.html", "lang": "de", "max_document": 4096}
+OTHERS = {"csv", "orientations", "windows", "across", "list_probable", "keep_share", "centres", "field", "device", "level"}  # C or `kind` refuses them
+
+
+@pytest.mark.parametrize("command", ["dedup", "filter"])
+def test_the_command_passes_or_refuses_every_option(command, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    listed = json.loads(subprocess.run([sys.executable, "-m", "leat", "help", "--json"], capture_output=True, text=True, check=True).stdout)["commands"]
+    [options] = [one["options"] for one in listed if one["name"] == command]
+    refused = set()
+    for option in options:
+        name, kind = option["name"].replace("-", "_"), option["kind"]
+        if name in OTHERS | {"help", "on", "output"}:
+            continue
+        value = VALUES.get(name, True if kind == "flag" else "x" if kind in ("string", "path", "choice") else 1)
+        args = ["fuzzy", "c.jsonl"] if command == "dedup" else ["c.jsonl"]
+        assert _ray_main.main(command, json.dumps({"args": args, "on": "ray", "output": "out", name: value})) == 2
+        printed = capsys.readouterr().err
+        if printed == f"leat {command}: --{option['name']}: does not work with --on ray\n":
+            refused.add(name)
+        else:
+            assert "pip install 'leat[ray]'" in printed, name
+    assert refused == REFUSED[command]
 
 
 # ---- Ray ----

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packs over HTTP, from a small server of this file that answers byte ranges."""
+import contextlib
 import http.server
 import os
 import pathlib
@@ -253,6 +254,8 @@ def write(path, count=100, **options):
 def test_writer_to_a_bucket(bucket, tmp_path):
     handler, stage = bucket
     write(tmp_path / "local.leat")
+    with pytest.raises(leat.Error, match="s3://b: the name of the pack is missing after the bucket"):
+        write("s3://b")
     write("s3://b/dir/p.leat")
     assert handler.objects["/b/dir/p.leat"] == (tmp_path / "local.leat").read_bytes()
     assert not any(stage.iterdir())
@@ -276,7 +279,7 @@ def test_writer_continues_after_a_failed_upload(bucket, tmp_path):
     handler.refuse = 0
     with leat.Writer("s3://b/p.leat", {"x": int}, resume=True) as w:
         assert w.resumed == 100
-        with pytest.raises(leat.Error, match="only its upload is missing"):
+        with pytest.raises(leat.Error, match=r"only its upload is missing: close\(\) uploads it"):
             w.append({"x": 1})
     assert handler.objects["/b/p.leat"] == (tmp_path / "local.leat").read_bytes()
     assert not any(stage.iterdir())
@@ -344,6 +347,28 @@ def test_writer_killed_in_the_middle(bucket, tmp_path):
             raise ZeroDivisionError
     write("s3://b/p.leat", resume=True)
     assert handler.objects["/b/p.leat"] == (tmp_path / "local.leat").read_bytes()
+
+
+def test_two_writers_of_one_pack(bucket):
+    handler, stage = bucket
+    first = leat.Writer("s3://b/p.leat", {"x": int})
+    first.append({"x": 1})
+    for options in {}, {"replace": True}, {"resume": True}:
+        with pytest.raises(leat.StateError, match="s3://b/p.leat: another run or writer is writing this pack"):
+            leat.Writer("s3://b/p.leat", {"x": int}, **options)
+    first.abort()
+    write("s3://b/p.leat", 2, resume=True)
+    assert len(leat.open("s3://b/p.leat")) == 2 and not any(stage.iterdir())
+
+
+def test_writer_warns_of_shards_that_stay(bucket):
+    """This bucket does not know DELETE."""
+    handler, stage = bucket
+    stay = pytest.warns(RuntimeWarning, match="shards of the pack that was replaced stay in the bucket: p-")
+    for i, expected in enumerate((contextlib.nullcontext(), stay)):
+        with expected, leat.Writer("s3://b/p.leat", {"x": ("uint8", (4096,))}, page_bytes="64K", shard_bytes="1M", replace=True) as w:
+            for j in range(600):
+                w.append({"x": np.full(4096, (i + j) % 256, np.uint8)})
 
 
 def test_urls_are_shown_without_secrets(served, tmp_path):

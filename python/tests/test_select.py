@@ -472,3 +472,43 @@ def test_wrong_options_of_labels_are_refused(labelled, tmp_path):
         leat.check(path / "rows.leat", tmp_path / "x.leat", embeddings=path / "v.leat")
     with pytest.raises(leat.BudgetError):
         leat.check(path / "rows.leat", tmp_path / "x.leat", labels=True, embeddings=path / "v.leat", memory=100)
+
+
+@pytest.mark.parametrize("strategy", ["typicality", "diversity"])
+def test_samples_without_a_vector_are_left_out(tmp_path, strategy):
+    rng = np.random.default_rng(4)
+    vectors = rng.standard_normal((40, 6)).astype(np.float32)
+    vectors[30:35], vectors[35:] = 0, np.nan
+    for count in (30, 40):
+        with leat.Writer(tmp_path / f"p{count}.leat", {"label": int}, sync=False) as rows, \
+                leat.Writer(tmp_path / f"v{count}.leat", {"vector": ("float32", (6,))}, sync=False) as w:
+            for i in range(count):
+                rows.append({"label": i % 2}, key=str(i))
+                w.append({"vector": vectors[i]}, key=str(i))
+        made = leat.select(tmp_path / f"p{count}.leat", tmp_path / f"s{count}.leat", strategy, count=8, sync=False,
+                           embeddings=tmp_path / f"v{count}.leat")
+        assert made["selected"] == 8 and made["without_vector"] == count - 30
+    few, all_ = leat.open(tmp_path / "s30.leat"), leat.open(tmp_path / "s40.leat")
+    assert np.array_equal(few.column("order"), all_.column("order")[:30]) and np.array_equal(few.column("score"), all_.column("score")[:30])
+    assert all_[32]["reason"] == all_[37]["reason"] == "has no vector (zeros or not finite)"
+    made = leat.check(tmp_path / "p40.leat", tmp_path / "labels.leat", labels=True, embeddings=tmp_path / "v40.leat", neighbours=3)
+    assert made["without_vector"] == 10
+    with pytest.raises(leat.DataError, match="no sample is selected: of 40, 30 do not meet the conditions, 0 .* and 10 have no vector"):
+        leat.select(tmp_path / "p40.leat", tmp_path / "none.leat", strategy, count=8, embeddings=tmp_path / "v40.leat",
+                    where="key in [" + ", ".join(f"'{i}'" for i in range(30, 40)) + "]")
+
+
+def test_a_column_of_several_packs_needs_its_full_name(tmp_path):
+    for name, values in (("rows", [0, 0, 0]), ("img", [1, 0, 0]), ("sem", [0, 1, 0])):
+        with leat.Writer(tmp_path / f"{name}.leat", {"mark" if name == "rows" else "keep": int}, sync=False) as w:
+            for i, value in enumerate(values):
+                w.append({"mark" if name == "rows" else "keep": value}, key=str(i))
+    for order in (("img", "sem"), ("sem", "img")):
+        beside = [tmp_path / f"{name}.leat" for name in order]
+        for given in ({"where": "keep == 1"}, {"strategies": [{"strategy": "weights", "column": "keep"}]},
+                      {"strategies": [{"strategy": "balance", "column": "keep"}]}, {"strategies": [{"strategy": "threshold", "where": "keep == 1"}]}):
+            with pytest.raises(leat.ArgumentError, match=f"column 'keep' is in .*{order[0]}.leat and .*{order[1]}.leat; write '{order[0]}.keep' or '{order[1]}.keep'"):
+                leat.select(tmp_path / "rows.leat", tmp_path / "s.leat", columns=beside, force=True, **given)
+        leat.select(tmp_path / "rows.leat", tmp_path / "s.leat", columns=beside, where="sem.keep == 1 and mark == 0", force=True, sync=False)
+        with leat.open(tmp_path / "s.leat") as made:
+            assert made.column("selected").tolist() == [0, 1, 0]

@@ -105,6 +105,29 @@ def test_names_of_classes(photos, model, tmp_path):
     report = leat.tag(photos, output=out, model=model, image_size=16, classes=names, **PLAIN)
     assert leat.open(out).classes("tag") == ["cat", "dog", "crane", "crane (3)", " (4)", "owl"]
     assert set(report["counts"]) <= set(leat.open(out).classes("tag"))
+    again = leat.tag(photos, output=out, model=model, image_size=16, classes=names, resume=True, **PLAIN)
+    assert again["already_complete"] and again["counts"] == report["counts"] and again["not_finite"] == 0
+    with pytest.raises(leat.ExistsError, match="already exists"):
+        leat.tag(photos, output=out, model=model, image_size=16, classes=names, top=2, resume=True, **PLAIN)
+    name, count = next(iter(report["counts"].items()))
+    where = f"tag == '{name}'"
+    assert leat.select(photos, tmp_path / "s.leat", columns=out, where=where)["selected"] == count
+    leat.pack(out, tmp_path / "few.leat", where=where)
+    assert len(leat.open(tmp_path / "few.leat")) == count
+
+
+def test_images_without_a_result_beside_class_names(photos, tmp_path):
+    import train_run  # noqa: F401  # the model "tiny_resnet"
+
+    leat.train(photos, output=tmp_path / "run", model="tiny_resnet", epochs=1, batch_size=8, image_size=16, quiet=True,
+               tensorboard=False, threads=1)
+    with leat.Writer(tmp_path / "c.leat", {"verdict": int}, sync=False) as w:
+        w.extend({"verdict": int(i == 5)} for i in range(60))
+    plain = {"model": str(tmp_path / "run"), "logits": True, "checked": str(tmp_path / "c.leat"), **PLAIN}
+    for command, name in ((leat.tag, "tag"), (leat.embed, "label")):
+        command(photos, output=str(tmp_path / f"{name}.leat"), **plain)
+        made = leat.open(tmp_path / f"{name}.leat")
+        assert made.classes(name) == ["a", "b", "c"] and np.flatnonzero(made.column(name) == -1).tolist() == [5]
 
 
 def test_what_takes_tags(photos, model, tmp_path):
@@ -166,8 +189,9 @@ def test_boxes_of_a_scripted_detector(photos, tmp_path):
             k = n - 1 - j
             assert sample["boxes"][j].tolist() == [k, k, k + image.shape[1], k + image.shape[0]]
             assert sample["box_tags"][j] == k % 3 + 1 and sample["box_scores"][j] == np.float32((k + 1) / 100)
-        assert sample["tag"] == (sample["box_tags"][0] if kept else 0)
-    assert report["boxes"] == made.column("box_count").sum()
+        assert sample["tag"] == (sample["box_tags"][0] if kept else -1)
+        assert kept or sample["tag_score"] == 0
+    assert report["boxes"] == made.column("box_count").sum() and report["not_finite"] == 0
     with pytest.raises(leat.ArgumentError, match="gives boxes, not vectors: leat tag takes it"):
         leat.embed(photos, output=str(tmp_path / "v.leat"), model=str(tmp_path / "d.pt"), **PLAIN)
     for given in ({"image_size": 32}, {"logits": True}, {"activation": "none"}):
@@ -176,6 +200,45 @@ def test_boxes_of_a_scripted_detector(photos, tmp_path):
     (tmp_path / "two.txt").write_text("background\none\n")
     with pytest.raises(leat.ArgumentError, match="2 names, but .*d.pt gives the class [23]"):
         leat.tag(photos, output=str(tmp_path / "v.leat"), model=str(tmp_path / "d.pt"), classes=tmp_path / "two.txt", **PLAIN)
+
+
+def test_a_negative_class_of_a_detector(photos, tmp_path):
+    class Minus(torch.nn.Module):
+        def forward(self, images: list[torch.Tensor]) -> list[dict[str, torch.Tensor]]:
+            made: list[dict[str, torch.Tensor]] = []
+            for _ in images:
+                made.append({"boxes": torch.ones((2, 4)), "labels": torch.tensor([1, -7]), "scores": torch.ones(2)})
+            return made
+
+    torch.jit.script(Minus()).save(str(tmp_path / "d.pt"))
+    (tmp_path / "two.txt").write_text("a\nb\n")
+    for classes in (None, tmp_path / "two.txt"):
+        with pytest.raises(leat.DataError, match="^[^ ]*d.pt: gives the class -7: classes are 0 or more$"):
+            leat.tag(photos, output=str(tmp_path / "v.leat"), model=str(tmp_path / "d.pt"), classes=classes, **PLAIN)
+
+
+def test_boxes_that_are_not_finite_are_counted(photos, tmp_path):
+    class Shaky(torch.nn.Module):
+        def forward(self, images: list[torch.Tensor]) -> tuple[dict[str, torch.Tensor], list[dict[str, torch.Tensor]]]:
+            made: list[dict[str, torch.Tensor]] = []
+            for i, image in enumerate(images):
+                boxes, scores = torch.ones((2, 4)), torch.tensor([0.5, 0.25])
+                if i == 0:
+                    scores[0] = float("nan")
+                made.append({"boxes": boxes, "labels": torch.ones(2, dtype=torch.int64), "scores": scores})
+            losses: dict[str, torch.Tensor] = {}
+            return losses, made
+
+    torch.jit.script(Shaky()).save(str(tmp_path / "s.pt"))
+    plain = dict(output=str(tmp_path / "s.leat"), model=str(tmp_path / "s.pt"), **PLAIN)
+    report = leat.tag(photos, **plain)
+    made = leat.open(tmp_path / "s.leat")
+    bad = np.isnan(made.column("tag_score"))
+    assert report["not_finite"] == bad.sum() == 8
+    assert (made.column("tag")[bad] == -1).all() and (made.column("box_count")[bad] == 0).all()
+    assert (made.column("tag")[~bad] == 1).all() and (made.column("box_count")[~bad] == 2).all()
+    again = leat.tag(photos, **plain, resume=True)
+    assert again["already_complete"] and again["not_finite"] == 8
 
 
 CHILD = """
@@ -271,7 +334,12 @@ def test_bad_input_is_one_line(photos, model, tmp_path):
     fails(leat.ArgumentError, "no option 'clases'; did you mean 'classes'", clases="x")
     net = torch.nn.Sequential(torch.nn.Flatten(0), torch.nn.Unflatten(0, (1, -1)))
     torch.jit.script(net).save(str(tmp_path / "flat.pt"))
-    fails(leat.DataError, "a row of scores for each is expected", model=str(tmp_path / "flat.pt"))
+    fails(leat.DataError, r"flat.pt: gives numbers of shape \[1, 6144\] for 8 images: a row for each is needed", model=str(tmp_path / "flat.pt"))
+    net = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 1), torch.nn.Flatten(0))
+    torch.jit.script(net).save(str(tmp_path / "one.pt"))
+    for call in (leat.tag, leat.embed):
+        with pytest.raises(leat.DataError, match=r"one.pt: gives numbers of shape \[8\] for 8 images: a row for each is needed, as in \[8, 512\]$"):
+            call(photos, output=str(tmp_path / "o.leat"), model=str(tmp_path / "one.pt"), image_size=16, **PLAIN)
     leat.train(photos, output=tmp_path / "ssl", model="resnet9", method="simclr", epochs=1, max_steps=1, batch_size=4,
                image_size=16, quiet=True, tensorboard=False, threads=1)
     fails(leat.ArgumentError, "has no classifier", model=str(tmp_path / "ssl"))

@@ -48,7 +48,7 @@ def test_filter_options(docs, tmp_path):
     write(tmp_path / "other.jsonl", [{"content": "see http://x.y now", "key": 1}])
     leat.filter_text(tmp_path / "other.jsonl", tmp_path / "o", modify="urls", text_field="content", id_field="key")
     assert read(tmp_path / "o" / "kept-00000.jsonl") == [{"content": "see  now", "key": 1}]
-    (tmp_path / "bad.jsonl").write_text("{\n")
+    (tmp_path / "bad.jsonl").write_text('{\n{"text":"a"}\n')
     assert leat.filter_text(tmp_path / "bad.jsonl", tmp_path / "b", profile="c4@paper")["bad"] == 1
     with pytest.raises(leat.DataError, match="line 1"):
         leat.filter_text(tmp_path / "bad.jsonl", tmp_path / "b2", profile="c4@paper", on_error="fail")
@@ -244,3 +244,19 @@ def test_dedup_substring(tmp_path):
     with pytest.raises(leat.ArgumentError, match="level"):
         leat.dedup_text(tmp_path / "in.jsonl", tmp_path / "x", kind="substring", level="line")
     assert leat.dedup_text(tmp_path / "in.jsonl", tmp_path / "p", kind="substring", plan=True)["plan_disk"] > 0
+
+
+@pytest.mark.parametrize("run, options", [
+    (leat.filter_text, dict(rules={"words.min": 1})), (leat.dedup_text, dict(kind="exact")), (leat.dedup_text, dict(kind="substring")),
+    (leat.decontaminate_text, None),
+])
+def test_a_run_without_texts_is_an_error(run, options, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"id":1}\nbroken\n')
+    (tmp_path / "empty.jsonl").write_text("")
+    if options is None:
+        (tmp_path / "evals.jsonl").write_text(json.dumps({"text": " ".join(map(str, range(20)))}) + "\n")
+        options = dict(evals=tmp_path / "evals.jsonl")
+    with pytest.raises(leat.DataError, match=rf"^no line has a text that could be read \(2 lines\): see {tmp_path}/out/bad.jsonl$"):
+        run(tmp_path / "in.jsonl", tmp_path / "out", **options)
+    assert len((tmp_path / "out" / "bad.jsonl").read_text().splitlines()) == 2
+    assert run(tmp_path / "empty.jsonl", tmp_path / "none", **options)["documents"] == 0

@@ -55,6 +55,26 @@ def test_texts_that_are_none():
     assert leat.score_text(pa.chunked_array([["a b"], ["c"]]))["words"] == [2, 1]
 
 
+@pytest.mark.parametrize("kind", ["string", "large_string", "binary", "dictionary"])
+def test_texts_that_are_not_utf8(kind, tmp_path):
+    """Row 5000 is not in the first batch."""
+    rows = [b"some text %d" % i for i in range(6000)]
+    rows[5000], rows[5001] = b"caf\xe9 noir\n", None
+    plain = pa.array(rows, pa.large_binary() if kind == "large_string" else pa.binary())
+    texts = plain if kind == "binary" else plain.view(getattr(pa, kind)()) if kind != "dictionary" else plain.view(pa.string()).dictionary_encode()
+    source = pa.table({"text": texts, "id": pa.array([b"\xff%d" % i for i in range(6000)], pa.binary()).view(pa.string())})
+    kept, report = leat.filter_table(source, rules={"words.min": 1})
+    assert kept.num_rows == 5998 and report["bad"] == 2
+    pa.parquet.write_table(source, tmp_path / "in.parquet")
+    for run, options in ((leat.filter_parquet, dict(rules={"words.min": 1})), (leat.dedup_parquet, dict(kind="exact"))):
+        out = tmp_path / run.__name__
+        assert run(tmp_path / "in.parquet", out, **options)["kept"] == 5998
+        assert [(bad["row"], bad["reason"]) for bad in map(json.loads, (out / "bad.jsonl").read_text().splitlines())] == \
+            [(5000, "not valid UTF-8"), (5001, "the text field is missing")]
+        with pytest.raises(leat.DataError, match=r"in.parquet: row 5000: .*not valid UTF-8"):
+            run(tmp_path / "in.parquet", tmp_path / "failed", on_error="fail", **options)
+
+
 def test_output_folders_are_protected(tmp_path):
     """Of a folder that is an input, of files that would be replaced, and of a run that is not over."""
     data = tmp_path / "data"
@@ -148,6 +168,39 @@ def test_parquet_wrong(tmp_path):
     assert not list((tmp_path / "o").iterdir())
 
 
+@pytest.mark.parametrize("run", [leat.filter_parquet, leat.dedup_parquet])
+@pytest.mark.parametrize("column", ["text", "blob"])  # read before the run, or when the kept rows are written
+def test_a_damaged_page_is_named(run, column, tmp_path):
+    path = tmp_path / "x.parquet"
+    rows = table(3000)
+    pq.write_table(rows, path, compression="snappy", use_dictionary=False)
+    chunk = next(c for c in (pq.ParquetFile(path).metadata.row_group(0).column(i) for i in range(4)) if c.path_in_schema == column)
+    data = bytearray(path.read_bytes())
+    end = chunk.data_page_offset + chunk.total_compressed_size
+    data[end - 200:end] = b"\xff" * 200
+    path.write_bytes(data)
+    options = dict(rules={"words.min": 1}) if run is leat.filter_parquet else {}
+    with pytest.raises(leat.DataError, match=r"x\.parquet: .*[Cc]orrupt"):
+        run(path, tmp_path / "out", **options)
+
+
+@pytest.mark.parametrize("run", [leat.filter_parquet, leat.dedup_parquet])
+def test_errors_name_the_file_and_the_row(run, tmp_path):
+    pq.write_table(table(5), tmp_path / "a.parquet")
+    pq.write_table(table(20, 5), tmp_path / "b.parquet")
+    options = dict(rules={"words.min": 1}) if run is leat.filter_parquet else {}
+    with pytest.raises(leat.DataError) as error:
+        run([tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path / "out", on_error="fail", **options)
+    assert str(error.value).startswith(f"{tmp_path}/b.parquet: row 4: ")
+    assert ".jsonl" not in str(error.value) and "offset" not in str(error.value)
+    assert error.value.offset is None
+
+
+def test_errors_of_a_table_name_the_row():
+    with pytest.raises(leat.BudgetError, match=r"^table: row 1 of \d+ bytes"):
+        leat.filter_table({"text": ["a b c", "word " * 2000000]}, rules={"words.min": 1}, memory="48M")
+
+
 def similar(n=300, start=0):
     """Every third row is like the one before it, with a larger score."""
     texts = []
@@ -231,15 +284,19 @@ def test_tables_with_odd_columns():
 @pytest.mark.parametrize("kind", [pa.null(), pa.string(), pa.large_string(), pa.binary()])
 def test_texts_that_are_all_null(tmp_path, kind):
     source = pa.table({"id": pa.array([1, 2]), "text": pa.array([None, None], kind)})
-    kept, report = leat.filter_table(source, rules={"words.min": 1}, modify="newlines", columns="id,text,+words")
-    assert kept.num_rows == 0 and report["bad"] == 2 and kept.column_names == ["id", "text", "words"]
-    left, report = leat.dedup_table(source)
-    assert left.num_rows == 0 and left.schema == source.schema and report["bad"] == 2
+    filtering = dict(rules={"words.min": 1}, modify="newlines", columns="id,text,+words")
     pa.parquet.write_table(source, tmp_path / "in.parquet")
-    report = leat.filter_parquet(tmp_path / "in.parquet", tmp_path / "out", rules={"words.min": 1})
-    assert report["bad"] == 2 and pa.parquet.read_table(tmp_path / "out" / "kept-00000.parquet").num_rows == 0
-    report = leat.dedup_parquet(tmp_path / "in.parquet", tmp_path / "unique", kind="exact")
-    assert report["bad"] == 2 and pa.parquet.read_table(tmp_path / "unique" / "kept-00000.parquet").num_rows == 0
+    for run, options in ((leat.filter_table, filtering), (leat.dedup_table, {})):
+        with pytest.raises(leat.DataError, match=r"^no row has a text that could be read \(2 rows\)$"):
+            run(source, **options)
+        left, report = run(source.slice(0, 0), **options)  # no rows at all
+        assert left.num_rows == report["bad"] == report["documents"] == 0
+    for run, out, options in ((leat.filter_parquet, "out", filtering), (leat.dedup_parquet, "unique", dict(kind="exact"))):
+        with pytest.raises(leat.DataError, match=rf"^no row has a text that could be read \(2 rows\): see {tmp_path}/{out}/bad.jsonl$"):
+            run(tmp_path / "in.parquet", tmp_path / out, **options)
+        assert pa.parquet.read_table(tmp_path / out / "kept-00000.parquet").num_rows == 0
+        assert len((tmp_path / out / "bad.jsonl").read_text().splitlines()) == 2
+        assert json.loads((tmp_path / out / "report.json").read_text())["bad"] == 2
 
 
 def test_decimals_are_compared():

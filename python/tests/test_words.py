@@ -26,11 +26,28 @@ def test_shuffle_and_num_workers_are_understood(plain: str) -> None:
 @pytest.mark.parametrize("word, hint", [
     ("sampler", "indices="), ("collate_fn", "transform="), ("pin_memory", "device="), ("prefetch_factor", "prefetch="),
     ("persistent_workers", "leave it out"), ("generator", "seed="), ("batch_sampler", "batch_size="),
-    ("worker_init_fn", "sample_fn="), ("timeout", "leave it out")])
+    ("worker_init_fn", "sample_fn="), ("timeout", "leave it out"), ("workers", "threads="), ("defaults", "leat.Mix"),
+    ("batches", "leat.Mix"), ("repeat", "leat.Mix"), ("choose", "leat.Mix")])
 def test_other_words_are_explained_in_one_line(plain: str, word: str, hint: str) -> None:
     with pytest.raises(TypeError, match=f"no argument '{word}': .*{hint}") as caught:
         leat.Loader(plain, **{word: None})
     assert "\n" not in str(caught.value)
+
+
+def test_two_outputs_of_one_name(plain: str, tmp_path) -> None:
+    """The image would take the place of the field."""
+    with pytest.raises(leat.ArgumentError, match="two outputs are named 'label'"):
+        leat.Loader(plain, 4, {"label": ("image", "CenterCrop(8)")})
+    with pytest.raises(leat.ArgumentError, match="two outputs are named 'label'"):
+        leat.open(plain, image={"label": ("image", "CenterCrop(8)")})[0]
+    with pytest.raises(leat.ArgumentError, match="two outputs are named 'sample_id'"):
+        leat.Loader(plain, 4, {"sample_id": ("image", "CenterCrop(8)")})
+    leat.Loader(plain, 4, {"label": ("image", "CenterCrop(8)")}, fields=[])
+    with leat.Writer(tmp_path / "own.leat", {"sample_id": int, "x": int}) as w:
+        w.append({"sample_id": 7, "x": 1})
+    with pytest.raises(leat.ArgumentError, match="two outputs are named 'sample_id'"):
+        leat.Loader(tmp_path / "own.leat", 1)
+    assert leat.Loader(tmp_path / "own.leat", 1, fields=["x"]).field_names == ("x", "sample_id")
 
 
 def test_hints_for_misspelt_names(plain: str) -> None:

@@ -3,6 +3,7 @@
 
 import gc
 import os
+import shutil
 import subprocess
 import sys
 
@@ -251,3 +252,44 @@ def test_bad_images_are_named(tmp_path):
             assert (caught.value.key, caught.value.sample_id) == ("bad.jpg", 1)
         w.append([good, 3], key="bad.jpg")
     assert leat.open(tmp_path / "w.leat").keys[:] == ["first.png", "bad.jpg"]
+
+
+def test_a_copied_set_shares_its_shards(tmp_path):
+    """The original still needs them when the copy is replaced."""
+    def write(name, first):
+        with leat.Writer(tmp_path / name, {"x": ("uint8", (4096,))}, page_bytes="64K", shard_bytes="1M", replace=True) as w:
+            for i in range(600):
+                w.append({"x": np.full(4096, (first + i) % 251, np.uint8)})
+    write("a.leat", 0)
+    shutil.copy(tmp_path / "a.leat", tmp_path / "copy.leat")
+    write("copy.leat", 7)
+    for name in "a", "copy":
+        assert len(list(leat.open(tmp_path / f"{name}.leat"))) == 600
+        assert len(list(tmp_path.glob(f"{name}-*.leat"))) > 1
+    write("copy.leat", 9)
+    assert len(list(tmp_path.glob("copy-*.leat"))) == len(list(tmp_path.glob("a-*.leat")))  # its own old ones go
+
+
+def test_a_shard_of_the_input_is_no_output(tmp_path):
+    path = tmp_path / "a.leat"
+    with leat.Writer(path, {"x": ("uint8", (4096,))}, page_bytes="64K", shard_bytes="1M") as w:
+        for i in range(600):
+            w.append({"x": np.full(4096, i % 251, np.uint8)})
+    shard = sorted(tmp_path.glob("a-*.leat"))[1]
+    with pytest.raises(leat.ArgumentError, match=r"a-00001-.*: is a part of the input .*a\.leat: give the result another name"):
+        leat.pack(path, shard, force=True)
+    with pytest.raises(leat.ArgumentError, match="is a part of the input"):
+        leat.compact(path, shard, replace=True)
+    with pytest.raises(leat.ArgumentError, match="is a part of the input"):
+        leat.split(path, {shard.stem.removeprefix("a-"): 0.5, "rest": 0.5}, force=True)
+    assert len(list(leat.open(path))) == 600
+
+
+def test_equal_keys_are_told(tmp_path) -> None:
+    with pytest.warns(leat.AdviceWarning, match="1 sample has the key of an earlier one"):
+        with leat.Writer(tmp_path / "d.leat", {"x": int}) as w:
+            w.append({"x": 1}, key="a")
+            w.append({"x": 2}, key="a")
+    assert leat.open(tmp_path / "d.leat")["a"]["x"] == 1
+    with pytest.raises(leat.ExistsError, match="already exists .*replace=True"):
+        leat.Writer(tmp_path / "d.leat", {"x": int})

@@ -215,7 +215,7 @@ def tag(pack: str | os.PathLike, **given: Any) -> dict[str, Any]:
 
     The result is a pack with the same keys in the same order: tag (the best class), tag_score, tag_margin, tag_entropy,
     tags and tag_scores (the best ones); or, by a TorchScript detector, tag, tag_score, box_count, boxes, box_tags and
-    box_scores. Returns a dict: samples, counts (images by tag), not_finite or boxes, model, seconds, images_per_s,
+    box_scores. Returns a dict: samples, counts (images by tag), not_finite, boxes of a detector, model, seconds, images_per_s,
     verdict, limit.
 
     Parameters

@@ -38,6 +38,11 @@ def _flagged(error: Exception, command: str) -> str:
     return re.sub(r"`([a-z_]+)`", lambda found: "--" + found[1].replace("_", "-"), message)
 
 
+def _verdict(result: dict[str, Any]) -> str:
+    """The doctor's line, unless the run was too short for one (``--json`` has it)."""
+    return "" if result["verdict"].startswith("INCOMPLETE") else f"\n{result['verdict']}"
+
+
 def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
     if command == "curate":
         from .. import _curate_text
@@ -48,29 +53,33 @@ def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
         return
     if command == "dedup":
         without = result["without_vector"]
-        blank = f"{without} rows without a vector (zeros or not finite) were not compared and stay\n" if without else ""
-        print(f"{result['samples']} rows: {result['kept']} to keep, {result['removed']} to remove, with a similarity of "
-              f"{result['threshold']:.4f} or more\n{blank}{result['clusters']} clusters, {result['pairs']} pairs compared, "
+        blank = (f"{_count(without, 'row')} without a vector (zeros or not finite) {'was' if without == 1 else 'were'} not compared "
+                 "and stay\n") if without else ""
+        print(f"{_count(result['samples'], 'row')}: {result['kept']} to keep, {result['removed']} to remove, with a similarity of "
+              f"{result['threshold']:.4f} or more\n{blank}{_count(result['clusters'], 'cluster')}, {_count(result['pairs'], 'pair')} compared, "
               f"{result['seconds']:.1f} s")
         return
     if command == "export":
         print(f"{result['output']}: {result['model']}, images of {result['image_size']} pixels, {result['width']} outputs")
         return
+    if result.get("already_complete"):
+        print(f"{result['output']}: already complete: a run with the same options and input wrote it")
+        return
     if command == "embed":
         print(f"{result['samples']} vectors of {result['dim']} numbers by {result['model']} in {result['seconds']:.1f} s, "
-              f"{result['images_per_s']:.0f} images/s\n{result['verdict']}")
+              f"{result['images_per_s']:.0f} images/s{_verdict(result)}")
         return
     if command == "tag":
         common = ", ".join(f"{name!r} {count}" for name, count in list(result["counts"].items())[:5])
         boxes = f" with {result['boxes']} boxes" if "boxes" in result else ""
         bad = f"\n{result['not_finite']} of them have no score: the model gave NaN or infinity" if result.get("not_finite") else ""
         print(f"{_count(result['samples'], 'image')}{boxes} by {result['model']} in {result['seconds']:.1f} s, "
-              f"{result['images_per_s']:.0f} images/s; most frequent: {common}{bad}\n{result['verdict']}")
+              f"{result['images_per_s']:.0f} images/s; most frequent: {common}{bad}{_verdict(result)}")
         return
     shares = ", ".join(f"{k} {100 * result[k]:.2f} %" for k in ("top1", "top5", "knn", "probe") if k in result)
     print(f"{_count(result['epochs'], 'epoch')}, {_count(result['steps'], 'update')} in {result['seconds']:.1f} s, "
           f"{result['images_per_s']:.0f} images/s, waiting for data {100 * result['data_share']:.1f} %"
-          f"{', ' if shares else ''}{shares}\n{result['verdict']}")
+          f"{', ' if shares else ''}{shares}{_verdict(result)}")
 
 
 def printed(command: str, show: Callable[[], None]) -> int:

@@ -35,14 +35,17 @@ class Embedder:
         self.identity = identity
 
 
-def _one(found: Any, path: str) -> Tensor:
-    """Returns the first tensor of a foreign model's output, as rows."""
+def _one(found: Any, path: str, images: int) -> Tensor:
+    """Returns the first tensor of a foreign model's output, as a row for each image."""
     while isinstance(found, (tuple, list)) and found:
         found = found[0]
     if isinstance(found, dict) and found:
         found = next(iter(found.values()))
     if not isinstance(found, Tensor):
         raise DataError(f"{path}: the model returns a {type(found).__name__}, not a tensor")
+    if found.ndim < 2 or found.shape[0] != images or found.numel() == 0:
+        raise DataError(f"{path}: gives numbers of shape {list(found.shape)} for {images} image{'s' * (images > 1)}: a row for each "
+                        f"is needed, as in [{images}, 512]")
     return found.flatten(1) if found.ndim != 4 else found.mean((2, 3))
 
 
@@ -79,7 +82,7 @@ def _foreign(module: Any, path: str, notes: dict[str, Any]) -> Embedder:
 
     def forward(x: Tensor) -> Tensor:
         try:
-            return _one(module(x), path)
+            return _one(module(x), path, len(x))
         except (AssertionError, RuntimeError) as error:
             raise _failed(error, f"{path}: fails on images of {x.shape[2]} pixels (`image_size` gives another "
                                  "size)") from None
@@ -162,7 +165,7 @@ def _from_onnx(path: str, device: torch.device) -> Embedder:
         except Exception as error:
             raise DataError(f"{path}: fails on images of {x.shape[2]} pixels (`image_size` gives another size): "
                             f"{' '.join(str(error).split())}") from None
-        return _one(torch.from_numpy(found), path).to(device)
+        return _one(torch.from_numpy(found), path, len(x)).to(device)
 
     return Embedder(forward, sides[0] if sides else 224, identity=f"{os.path.basename(path)} {_digest(path)}", scores=forward)
 

@@ -31,6 +31,7 @@ from .._writer import Writer
 _PART = 32  # batches per part
 _LAUNCHES = ("TORCHELASTIC_RUN_ID", "SLURM_STEP_ID", "SLURM_JOB_ID", "MASTER_PORT")  # differ between launches
 _TINY_SIDE = 32
+_MAGIC = b"\x89LEAT\r\n\x1a"
 _DTYPES = {"16-mixed": "float16", "bf16-mixed": "bfloat16"}
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
@@ -41,12 +42,14 @@ class Columns(Protocol):
     """The values that are written for each row."""
 
     kind: str  # runs of different kinds do not share parts
+    names: list[str]  # of the classes
 
     def fields(self, dim: int) -> dict[str, Any]: ...
     def classes(self, dim: int) -> dict[str, list[str]] | None: ...
     def sample(self, row: np.ndarray) -> dict[str, Any]: ...
     def missing(self, dim: int) -> dict[str, Any]: ...  # of an image that is left out
     def facts(self, dim: int) -> dict[str, Any]: ...
+    def recall(self, made: Dataset, wanted: np.ndarray) -> dict[str, Any]: ...  # the facts of a complete pack
 
 
 class Vectors:
@@ -64,13 +67,18 @@ class Vectors:
         return {"label": self.names} if self.kind == "logits" and len(self.names) == dim else None
 
     def sample(self, row: np.ndarray) -> dict[str, Any]:
-        return {"logits": row, "label": int(row.argmax())} if self.kind == "logits" else {"vector": row}
+        if self.kind == "vector":
+            return {"vector": row}
+        return {"logits": row, "label": int(row.argmax()) if np.isfinite(row).all() else -1}
 
     def missing(self, dim: int) -> dict[str, Any]:
         return {self.kind: np.zeros(dim, self.dtype), **({"label": -1} if self.kind == "logits" else {})}
 
     def facts(self, dim: int) -> dict[str, Any]:
         return {"dim": dim}
+
+    def recall(self, made: Dataset, wanted: np.ndarray) -> dict[str, Any]:
+        return {"dim": next(f.shape[0] for f in made.fields if f.name == self.kind and f.shape)}
 
 
 class Work:
@@ -169,6 +177,12 @@ def _identity(o: SimpleNamespace, work: Work, pack: Dataset, wanted: np.ndarray)
             "precision": o.precision, "columns": work.columns.kind, "ops": ops.text(work.pipeline)}
 
 
+def _stamp(o: SimpleNamespace, identity: dict[str, Any], names: list[str]) -> str:
+    """Returns a hash of all that the pack of a run depends on; its provenance has it as ``run``."""
+    chosen = {name: getattr(o, name, None) for name in ("npy", "top", "activation", "logits")}
+    return hashlib.sha256(json.dumps([identity, chosen, names]).encode()).hexdigest()[:16]
+
+
 class _Parts:
     """The folder PACK.parts: one file per part, written under another name and renamed."""
 
@@ -190,10 +204,15 @@ class _Parts:
                                     "`force` without `resume` to start again)")
         try:
             os.makedirs(self.folder, exist_ok=True)
-            if first:
-                _replace(note, json.dumps(identity).encode())
         except OSError as error:
             raise StorageError(f"{self.folder}: {error.strerror or error}") from None
+        try:
+            if first:
+                _replace(note, json.dumps(identity).encode())
+        except StorageError:
+            if not os.listdir(self.folder):
+                os.rmdir(self.folder)  # nothing to resume
+            raise
 
     def count(self) -> int:
         return -(-self.rows // self.step)
@@ -254,14 +273,29 @@ def _read_note(path: str) -> dict[str, Any] | None:
 
 
 def _replace(path: str, data: bytes) -> None:
-    with open(path + ".new", "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(path + ".new", path)
+    try:
+        with open(path + ".new", "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(path + ".new", path)
+    except OSError as error:
+        if os.path.exists(path + ".new"):
+            os.unlink(path + ".new")
+        raise StorageError(f"{path}: {reason(error)}") from None
 
 
-def _results(batches: Loader, work: Work) -> Iterator[np.ndarray]:
+def _batches(loader: Loader) -> Iterator[Any]:
+    """Yields the batches. The error for an image that cannot be read also says what to do."""
+    try:
+        yield from loader
+    except DataError as error:
+        error.args = (f"{error}; leat check finds all such images and leat pack --select leaves them out; leat curate does both",)
+        error.marked = ""
+        raise
+
+
+def _results(batches: Iterator[Any], work: Work) -> Iterator[np.ndarray]:
     """Yields the results of all batches, in order. The device works on the next batch while a result is fetched."""
     running: Any = None
     for batch in batches:
@@ -291,7 +325,7 @@ def _compute(pack: str, o: SimpleNamespace, work: Work, parts: _Parts, mine: lis
             indices=rows, threads=o.threads, memory=o.memory, fields=[], as_=work.as_, device=work.device,
             decode=o.decode, rank=0, world_size=1, channels_last=work.channels_last, collate=work.collate) as loader:
         loader.doctor()
-        for made in _results(loader, work):
+        for made in _results(_batches(loader), work):
             kept.append(made)
             done += len(made)
             first, end = parts.bounds(mine[at])
@@ -313,15 +347,16 @@ def _compute(pack: str, o: SimpleNamespace, work: Work, parts: _Parts, mine: lis
     return done, {"verdict": said.verdict, "limit": said.limit}
 
 
-def _assemble(pack: str, o: SimpleNamespace, parts: _Parts, work: Work) -> int:
-    """Writes the pack of all rows; returns the length of a row."""
+def _assemble(pack: str, o: SimpleNamespace, parts: _Parts, work: Work, stamp: str) -> int:
+    """Writes the pack of all rows; returns the length of a row. ``resume`` discards a pack that was not finished: the
+    parts have all its rows."""
     dim = np.load(parts.path(0), mmap_mode="r").shape[1]
     columns = work.columns
     if o.npy:
         _write_npy(_npy_path(o.output), parts, dim)  # before the pack: where it fails, `resume` continues
     with Dataset(pack) as source, Writer(
-            o.output, columns.fields(dim), replace=o.force, classes=columns.classes(dim), provenance={
-                "embedded": _check.file_name(pack), "fingerprint": f"{source.fingerprint:x}", "model": work.identity}) as out:
+            o.output, columns.fields(dim), replace=o.force or o.resume, classes=columns.classes(dim), provenance={
+                "embedded": _check.file_name(pack), "fingerprint": f"{source.fingerprint:x}", "model": work.identity, "run": stamp}) as out:
         at = 0
         for rows in parts.read():
             if rows.shape[1] != dim:
@@ -350,6 +385,29 @@ def _remove_npy(path: str) -> None:
             os.unlink(path)
     except OSError:
         pass
+
+
+def _is_there(o: SimpleNamespace) -> bool:
+    """Checks the names of the output. Returns whether a resumed run finds a pack there."""
+    if o.resume and not o.force and os.path.isfile(o.output):
+        _check_free(o.output, SimpleNamespace(force=True), _MAGIC, "pack")
+        return True
+    _check_free(o.output, o, _MAGIC, "pack")
+    if o.npy:
+        _check_free(_npy_path(o.output), o, b"\x93NUMPY", "NumPy file")
+    return False
+
+
+def _complete(o: SimpleNamespace, work: Work, stamp: str, wanted: np.ndarray) -> dict[str, Any]:
+    """Returns the facts of the pack that a run with the same options and input wrote; refuses another pack. Empty for
+    a run that was stopped before it removed its parts: it has to write the pack again."""
+    parts = os.path.isdir(o.output + ".parts")
+    with Dataset(o.output) as made:
+        source = made.provenance.get("source")
+        same = isinstance(source, dict) and source.get("run") == stamp
+        if not same or o.npy and not parts and not os.path.isfile(_npy_path(o.output)):
+            raise ExistsError(f"{o.output}: already exists (use `force` to replace it)")
+        return {} if parts else work.columns.recall(made, wanted)
 
 
 def _check_free(path: str, o: SimpleNamespace, magic: bytes, kind: str) -> None:
@@ -401,9 +459,7 @@ def run(pack: str, o: SimpleNamespace, prepare: Callable[[SimpleNamespace], Work
     begin = time.perf_counter()
     if os.path.exists(o.output) and os.path.exists(pack) and os.path.samefile(o.output, pack):
         raise ArgumentError(f"{o.output}: is the pack that is read; give another output")
-    _check_free(o.output, o, b"\x89LEAT\r\n\x1a", "pack")
-    if o.npy:
-        _check_free(_npy_path(o.output), o, b"\x93NUMPY", "NumPy file")
+    there = _is_there(o)
     work = prepare(o)
     with Dataset(pack) as opened:
         if not len(opened):
@@ -413,16 +469,21 @@ def run(pack: str, o: SimpleNamespace, prepare: Callable[[SimpleNamespace], Work
         rows = len(opened)
         wanted = _wanted(o.checked, rows)
         identity = _identity(o, work, opened, wanted)
+    stamp = _stamp(o, identity, work.columns.names)
+    if there and (facts := _complete(o, work, stamp, wanted)):
+        return {} if rank > 0 else {
+            "samples": rows, **facts, "model": work.identity, "seconds": time.perf_counter() - begin, "output": o.output,
+            "images_per_s": 0.0, "verdict": "", "limit": "", "resumed": rows, "already_complete": True}
     token = {"launch": next((os.environ[n] for n in _LAUNCHES if os.environ.get(n)), "")}
     note = os.path.join(o.output + ".parts", "launch.json")
     while rank > 0 and _read_note(note) != token:
         time.sleep(0.05)  # the first rank makes the folder
     parts = _Parts(o, identity, wanted, rank == 0)
     gone = set(parts.missing())
-    if rank == 0:
-        _replace(note, json.dumps(token).encode())
     mine = [part for part in range(parts.count()) if part % world == rank and part in gone]
     try:
+        if rank == 0:
+            _replace(note, json.dumps(token).encode())
         done, said = _compute(pack, o, work, parts, mine, progress)
     except BaseException:
         if world == 1 and len(parts.missing()) == parts.count():
@@ -431,7 +492,8 @@ def run(pack: str, o: SimpleNamespace, prepare: Callable[[SimpleNamespace], Work
     if rank > 0:
         return {}
     _wait_for(parts)
-    dim = _assemble(pack, o, parts, work)
+    dim = _assemble(pack, o, parts, work, stamp)
     seconds = time.perf_counter() - begin
     return {"samples": rows, **work.columns.facts(dim), "model": work.identity, "seconds": seconds, "output": o.output,
-            "images_per_s": done / seconds * world, **said, "resumed": rows - done if world == 1 else None}
+            "images_per_s": done / seconds * world, **said, "resumed": rows - done if world == 1 else None,
+            "already_complete": False}

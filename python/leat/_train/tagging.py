@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
+from .._dataset import Dataset
 from .._errors import ArgumentError, DataError, StorageError, reason
 from . import embedding
 
@@ -67,6 +68,13 @@ class _Counted:
     def classes(self, dim: int) -> dict[str, list[str]] | None:
         return {"tag": self.names} if self.names else None
 
+    def recount(self, made: Dataset) -> np.ndarray:
+        """Counts the tags of a complete pack; returns them."""
+        tags = made.column("tag")
+        self.counts.update(tags[tags >= 0].tolist())
+        self.names = made.classes("tag")
+        return tags
+
     def by_name(self) -> dict[str, int]:
         return {self.names[tag] if self.names else str(tag): n for tag, n in self.counts.most_common()}
 
@@ -87,11 +95,8 @@ class Tags(_Counted):
             raise ArgumentError(f"classes: {len(self.names)} names, but {self.model} gives {dim} scores")
         self.names = self.names if len(self.names) == dim else []
 
-    def check(self, found: Any, images: int) -> Any:
-        """Checks the output of the model for a batch: a row of scores for each image."""
-        if found.ndim != 2 or found.shape[0] != images or found.shape[1] == 0:
-            raise DataError(f"{self.model}: gives {' x '.join(map(str, found.shape))} numbers for {images} images: a row "
-                            "of scores for each is expected")
+    def check(self, found: Any) -> Any:
+        """Checks the output of the model for a batch: rows of scores."""
         self.fit(found.shape[1])
         return found
 
@@ -124,14 +129,18 @@ class Tags(_Counted):
     def facts(self, dim: int) -> dict[str, Any]:
         return {"counts": self.by_name(), "not_finite": self.not_finite}
 
+    def recall(self, made: Dataset, wanted: np.ndarray) -> dict[str, Any]:
+        self.not_finite = int(((self.recount(made) < 0) & wanted).sum())
+        return self.facts(0)
+
 
 class Boxes(_Counted):
-    """The best boxes. A row of a part is their number, then six numbers for each."""
+    """The best boxes. A row of a part is their number, or -1 if any is not finite, then six numbers for each."""
 
     def __init__(self, o: SimpleNamespace, names: list[str]) -> None:
         super().__init__(names)
-        self.top, self.model, self.total = o.top or _TOP_BOXES, o.model, 0
-        self.kind = f"boxes {self.top}"
+        self.top, self.model, self.total, self.not_finite = o.top or _TOP_BOXES, o.model, 0, 0
+        self.kind = f"boxes {self.top} v2"
 
     def pack(self, found: list[Any]) -> np.ndarray:
         rows = np.zeros((len(found), 1 + _BOX * self.top), np.float32)
@@ -139,9 +148,13 @@ class Boxes(_Counted):
             boxes, labels, scores = (one[name].float().cpu().numpy() for name in ("boxes", "labels", "scores"))
             if boxes.shape != (len(scores), 4) or labels.shape != scores.shape:
                 raise DataError(f"{self.model}: gives {len(scores)} scores for boxes of shape {boxes.shape}")
-            if len(labels) and (labels.min() < 0 or self.names and labels.max() >= len(self.names)):
-                raise ArgumentError(f"classes: {len(self.names)} names, but {self.model} gives the class "
-                                    f"{int(labels.min() if labels.min() < 0 else labels.max())}")
+            if not all(np.isfinite(a).all() for a in (boxes, labels, scores)):
+                row[0] = -1
+                continue
+            if len(labels) and labels.min() < 0:
+                raise DataError(f"{self.model}: gives the class {int(labels.min())}: classes are 0 or more")
+            if len(labels) and self.names and labels.max() >= len(self.names):
+                raise ArgumentError(f"classes: {len(self.names)} names, but {self.model} gives the class {int(labels.max())}")
             best = np.argsort(-scores, kind="stable")[:self.top]
             row[0] = len(best)
             row[1:1 + _BOX * len(best)] = np.column_stack([boxes, labels, scores])[best].ravel()
@@ -153,9 +166,13 @@ class Boxes(_Counted):
 
     def sample(self, row: np.ndarray) -> dict[str, Any]:
         count = int(row[0])
+        if count < 0:
+            self.not_finite += 1
+            return self.missing(0)
         found = row[1:1 + _BOX * count].reshape(count, _BOX)
-        tag, score = (int(found[0, 4]), float(found[0, 5])) if count else (0, 0.0)
-        self.counts[tag] += 1
+        tag, score = (int(found[0, 4]), float(found[0, 5])) if count else (-1, 0.0)
+        if count:
+            self.counts[tag] += 1
         self.total += count
         return {"tag": tag, "tag_score": score, "box_count": count, "boxes": np.ascontiguousarray(found[:, :4]),
                 "box_tags": found[:, 4].astype(np.int32), "box_scores": np.ascontiguousarray(found[:, 5])}
@@ -165,7 +182,13 @@ class Boxes(_Counted):
                 "box_tags": np.zeros(0, np.int32), "box_scores": np.zeros(0, np.float32)}
 
     def facts(self, dim: int) -> dict[str, Any]:
-        return {"counts": self.by_name(), "boxes": self.total}
+        return {"counts": self.by_name(), "boxes": self.total, "not_finite": self.not_finite}
+
+    def recall(self, made: Dataset, wanted: np.ndarray) -> dict[str, Any]:
+        self.recount(made)
+        self.not_finite = int((np.isnan(made.column("tag_score")) & wanted).sum())
+        self.total = int(made.column("box_count").sum())
+        return self.facts(0)
 
 
 def _boxes_work(o: SimpleNamespace, made: Any, device: Any, columns: Boxes) -> embedding.Work:
@@ -203,4 +226,4 @@ def prepare(o: SimpleNamespace) -> embedding.Work:
         raise ArgumentError(f"model: {o.model} has no classifier: give a run of leat train --method supervised, or a "
                             "TorchScript, exported or ONNX file that gives scores of classes")
     columns = Tags(o, names)
-    return embedding.model_work(o, made, device, lambda image: columns.check(forward(image), len(image)), columns)
+    return embedding.model_work(o, made, device, lambda image: columns.check(forward(image)), columns)
