@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The quality scores of leat check against their definitions on pixels (NumPy and Pillow).
 
-    python bench/check_scores.py --leat build-release/tools/leat --images imagenet-sample [--limit 200]
+    python bench/check_scores.py --leat build-release/tools/leat --images imagenet-sample [--limit 200] [--originals]
 
 Each image is checked as it is and after nine edits (darker, brighter, less contrast, blurred twice, noise, less
 colour, grey, recompressed). Prints Spearman's rank correlation of each score with its definition, over the originals and over all
-images. Then saves one image with Pillow at each JPEG quality from 1 to 100 and counts those that leat names exactly.
+images; then, over the originals, how far the score is from its definition: the difference, or for blur the ratio. Then saves one image with Pillow at each JPEG quality from 1 to 100 and counts those that leat names exactly.
 """
 import argparse
 import csv
@@ -88,6 +88,7 @@ def main():
     parser.add_argument("--leat", default="leat")
     parser.add_argument("--images", required=True)
     parser.add_argument("--limit", type=int, default=200)
+    parser.add_argument("--originals", action="store_true", help="make no edits")
     args = parser.parse_args()
     paths = sorted(p for p in pathlib.Path(args.images).rglob("*") if p.suffix.lower() in (".jpg", ".jpeg"))
     paths = paths[::max(1, len(paths) // args.limit)][:args.limit]
@@ -98,7 +99,7 @@ def main():
             (folder / f"{i:05}-original.jpg").write_bytes(path.read_bytes())
             with Image.open(path) as image:
                 image = image.convert("RGB")
-            for name, edit in EDITS.items():
+            for name, edit in ({} if args.originals else EDITS).items():
                 edit(image).save(folder / f"{i:05}-{name}.jpg", quality=92)
         rows = check(args.leat, folder)
         keys = sorted(rows)
@@ -110,6 +111,11 @@ def main():
             found = np.array([float(rows[k][score]) for k in keys])
             pixels = np.array([w[score] for w in wanted])
             print(f"| {score} | {spearman(found[original], pixels[original]):.4f} | {spearman(found, pixels):.4f} |")
+        print("\n| score | least | 0.5 % | median | 99.5 % | most |\n|---|---|---|---|---|---|")
+        for score in SCORES:
+            pairs = [(float(rows[k][score]), w[score]) for k, w, first in zip(keys, wanted, original) if first]
+            off = [a / b for a, b in pairs if b > 0] if score == "blur" else [a - b for a, b in pairs]
+            print(f"| {score} | " + " | ".join(f"{value:.2f}" for value in np.percentile(off, [0, 0.5, 50, 99.5, 100])) + " |")
         graded = pathlib.Path(work, "graded")
         graded.mkdir()
         with Image.open(paths[0]) as image:
