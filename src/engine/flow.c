@@ -294,6 +294,15 @@ static bool is_stuck(const leat_flow *f, uint64_t ns)
     return starved_of_bytes(f) && now - LEAT_MIN(f->moved_ns, now) >= ns;
 }
 
+/* Tries refused requests again: what a cache held in use when it was last asked may be free now. */
+static void retry_locked(leat_flow *f)
+{
+    f->reclaimed = false;
+    f->pool->epoch++;
+    leat__pool_unlock(f->pool); /* wakes workers */
+    leat__pool_lock(f->pool);
+}
+
 /* Waits until `until` for a change since `seen`; returns 0, or the reason why waiting is useless. */
 static int await_locked(leat_flow *f, uint32_t seen, uint64_t begin, uint64_t until, leat_error *err)
 {
@@ -307,20 +316,20 @@ static int await_locked(leat_flow *f, uint32_t seen, uint64_t begin, uint64_t un
         if (f->loans > 0 && starved_of_bytes(f)) return fail_starved(f, err);
         return leat__fail(err, LEAT_EINTERNAL, "%s: deadlock: no worker can make progress", f->name);
     }
-    uint64_t look = LEAT_MIN(until, begin + loan_patience_ns);
-    if (look < leat__clock_ns()) look = LEAT_MIN(until, leat__clock_ns() + loan_patience_ns);
+    const uint64_t patience = LEAT_MIN(until, begin + loan_patience_ns);
     if (f->waiters++ == 0) f->wait_since_ns = begin;
-    bool in_time = leat__bell_wait_until(f->changed, seen, &p->lock, look);
-    f->waiters--;
-    if (in_time) return 0;
-    if (is_stuck(f, f->loans > 0 ? scan_ns : loan_patience_ns)) {
-        /* The whole machine may have stood still: give its threads time to run. */
-        if (leat__bell_wait_until(f->changed, seen, &p->lock, leat__clock_ns() + scan_ns)) return 0;
-        if (is_stuck(f, scan_ns)) return fail_starved(f, err);
-        return 0;
+    bool changed =
+        leat__bell_wait_until(f->changed, seen, &p->lock, LEAT_MIN(until, leat__clock_ns() + scan_ns));
+    const uint64_t now = leat__clock_ns();
+    bool stuck = !changed && is_stuck(f, scan_ns);
+    if (stuck) {
+        retry_locked(f);
+        changed = leat__bell_wait_until(f->changed, seen, &p->lock, leat__clock_ns() + scan_ns);
+        stuck = !changed && now >= patience && is_stuck(f, f->loans > 0 ? scan_ns : loan_patience_ns);
     }
-    if (look < until) return 0;
-    return LEAT_ETIMEDOUT;
+    f->waiters--;
+    if (stuck) return fail_starved(f, err);
+    return changed || now < until ? 0 : LEAT_ETIMEDOUT;
 }
 
 int leat_flow_next(leat_flow *f, leat_task **task, int64_t timeout_ms, leat_error *err)

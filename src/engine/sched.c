@@ -147,7 +147,7 @@ void leat__sched_ctx_drop(leat_flow *f, leat__stage *s, leat__ctx *ctx)
     delta[LEAT_BUDGET_SCRATCH] = -(int64_t)s->decl.ram;
     atomic_fetch_sub(&f->charged, s->decl.ram);
     if (s->decl.ram > 0) leat__budget_allocated(f->budget, -(int64_t)s->decl.ram);
-    leat__budget_apply(f->budget, delta);
+    if (leat__budget_apply(f->budget, delta)) f->tell_others = true;
     s->ctx_count--;
     *ctx = (leat__ctx){.gpu = -1};
 }
@@ -317,7 +317,7 @@ static uint32_t take_stage(leat_pool *p, leat_flow *f, leat__stage *s, leat__wor
         if (is_source && !(n = leat__node_new(f))) {
             int64_t delta[LEAT_BUDGET_CATS] = {0};
             delta[LEAT_BUDGET_SCRATCH] = -(int64_t)need;
-            leat__budget_apply(f->budget, delta);
+            if (leat__budget_apply(f->budget, delta)) f->tell_others = true;
             leat__flow_fail(f, NULL, LEAT_ENOMEM, "out of memory for a task");
             break;
         }

@@ -13,6 +13,7 @@
 #include "stages.h"
 
 #include "base/mem.h"
+#include "engine/budget.h"
 #include "engine/replay.h"
 
 static int pass(void *cookie, void *ctx, leat_task *task, leat_error *err)
@@ -407,6 +408,53 @@ static void one_task_above_the_budget_fails_alone(void **state)
                 strstr(t->error->message, "needs 4.90 KiB, 3.92 KiB more than the budget of 1000 B"));
         leat_task_release(t);
     }
+    rig_close(&r);
+}
+
+typedef struct cache {
+    leat_budget *budget;
+    int asked;
+} cache;
+
+/* Everything is in use when the cache is first asked, and free later without a word. */
+static uint64_t give_later(void *arg, uint64_t bytes)
+{
+    cache *c = arg;
+    (void)bytes;
+    if (c->asked++ != 1) return 0;
+    leat_budget_release(c->budget, LEAT_BUDGET_PAGE, 500);
+    return 500;
+}
+
+static uint64_t need_most_for_five(void *cookie, const leat_task *task)
+{
+    return number_of(task) == 5 ? 800 : 10;
+}
+
+static void a_cache_is_asked_again(void **state)
+{
+    numbers n = {.end = 10, .bytes = 10};
+    rig r = {0};
+    leat_flow_opts fo = rig_opts(&r, 1, 1000);
+    cache c = {.budget = r.budget};
+    leat__budget_keeper keeper = {.trim = give_later, .arg = &c};
+    leat_stage s[] = {number_stage(&n), plain_stage(LEAT_STAGE_MAP, "big", pass, NULL)};
+    s[1].bytes_out = 10;
+    s[1].need = need_most_for_five;
+    assert_int_equal(leat_budget_try(r.budget, LEAT_BUDGET_PAGE, 500), 0);
+    leat__budget_keep(r.budget, &keeper);
+    rig_start(&r, &fo, s, 2);
+    leat_task *t, *before = NULL;
+    leat_error err = {0};
+    for (int i = 0; i < 10; i++) {
+        if (leat_flow_next(r.flow, &t, -1, &err) != 0) fail_msg("%d: %s", i, err.message);
+        assert_int_equal(number_of(t), i);
+        if (before) leat_task_release(before);
+        before = t;
+    }
+    leat_task_release(before);
+    assert_true(c.asked >= 2);
+    leat__budget_unkeep(r.budget, &keeper);
     rig_close(&r);
 }
 
@@ -806,6 +854,7 @@ int main(void)
         cmocka_unit_test(wrong_stages_are_refused),
         cmocka_unit_test(budget_below_one_task_is_a_clear_error),
         cmocka_unit_test(one_task_above_the_budget_fails_alone),
+        cmocka_unit_test(a_cache_is_asked_again),
         cmocka_unit_test(holding_more_than_granted_is_detected),
         cmocka_unit_test(budget_halved_while_running),
         cmocka_unit_test(flows_share_the_pool_fairly),
