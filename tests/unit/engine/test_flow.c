@@ -416,7 +416,7 @@ typedef struct cache {
     int asked;
 } cache;
 
-/* Everything is in use when the cache is first asked, and free later without a word. */
+/* Everything is in use when the cache is first asked, and free later. */
 static uint64_t give_later(void *arg, uint64_t bytes)
 {
     cache *c = arg;
