@@ -78,13 +78,13 @@ int cli_packing_fail(cli *c, const leat_ingest_opts *o, const leat_ingest_stats 
         cli_say(c, "--resume continues an unfinished pack; --force replaces what is there");
     else if (err->code == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
     else if (err->code == LEAT_ESTATE && o->resume && !is_in_use(err))
-        cli_say(c, "--force without --resume starts again");
-    else if (needs_setting(err) && st->samples > 0) cli_say(c, "with that option, --force starts again");
+        cli_say(c, "--force without --resume starts over");
+    else if (needs_setting(err) && st->samples > 0) cli_say(c, "add that option and --force to start over");
     else if (st->samples > 0 && err->code != LEAT_ESTATE)
         cli_say(c, "what is written so far is kept: --resume continues from there");
     if (is_about_sample(err) && !o->skip_errors)
         cli_say(c, "--on-error skip leaves out samples that cannot be packed%s",
-                st->samples > 0 && !o->append ? "; with it, --force starts again" : "");
+                st->samples > 0 && !o->append ? "; add --force to start over" : "");
     return code;
 }
 

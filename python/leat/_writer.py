@@ -279,7 +279,7 @@ class Writer:
         self.abort()
         if unfinished and error is not None:
             error.add_note(f"leat: {self.path} is not finished: resume=True continues it, "
-                           "replace=True starts again")
+                           "replace=True starts over")
 
     def __del__(self) -> None:
         if getattr(self, "_packer", None) is not None:

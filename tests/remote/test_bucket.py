@@ -587,7 +587,7 @@ class Failing(Case):
         command = "pack", self.path("list.jsonl"), "-o", self.path("p.leat"), "--images", "keep"
         told = self.run_leat(*command, code=2)
         self.assertIn("leat pack: s3://b/src/a\\x09b.png: has a control character", told)
-        self.assertIn("--on-error skip leaves out samples that cannot be packed; with it, --force starts again", told)
+        self.assertIn("--on-error skip leaves out samples that cannot be packed; add --force to start over", told)
         self.assertIn("1 sample was left out", self.run_leat(*command, "--on-error", "skip", "--force", code=1))
 
     def test_a_pack_of_a_pack_ends_when_the_storage_fails(self) -> None:

@@ -189,7 +189,7 @@ $ mkdir -p beside/cat
 $ leat pack photos -o bad.leat --strict
 ! leat pack: cat/notes.txt: not an image format that leat reads
 ! what is written so far is kept: --resume continues from there
-! --on-error skip leaves out samples that cannot be packed; with it, --force starts again
+! --on-error skip leaves out samples that cannot be packed; add --force to start over
 = 4
 
 $ leat pack photos -o bad.leat --strict --force --on-error skip --report bad.jsonl
@@ -455,7 +455,7 @@ $ mkdir shard && for i in 1 2 3; do cp photos/dog/2.png shard/$i.png; done
 > (cd shard && tar --format=ustar --sort=name -cf ../shard.tar *)
 > leat pack shard.tar -o shard.leat
 ! leat pack: 2.png: sample 2 has no "label", which other samples have; --default label=-1 sets it to -1
-! with that option, --force starts again
+! add that option and --force to start over
 = 4
 
 $ leat pack shard.tar -o shard.leat --default '*=-1' -f --json | jget samples
