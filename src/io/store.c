@@ -542,6 +542,7 @@ leat__http_verdict leat__call_judge(leat__http_req *r)
         return LEAT__HTTP_DONE;
     }
     leat__http_explain(r);
+    if (conflicts(r)) r->rc = r->err.code = LEAT_EIO; /* others are writing: nothing exists yet */
     if ((r->status == 301 || r->status == 307 || r->status == 400 || r->status == 403) && move(c))
         return LEAT__HTTP_AGAIN;
     if ((r->status == 400 || r->status == 403) && expired(c)) return LEAT__HTTP_AGAIN;

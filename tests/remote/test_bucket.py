@@ -425,6 +425,10 @@ class Uploads(Case):
         self.pack()
         self.assertEqual((self.bucket.conflicts, os.listdir(self.path("stage"))), (0, []))
         self.run_leat("verify", "s3://b/p.leat")
+        self.bucket.conflicts = 1000  # it never ends
+        told = self.run_leat("pack", self.path("images"), "-o", "s3://b/q.leat", "--images", "keep", code=4, LEAT_REMOTE_TRIES="2")
+        self.assertIn("the server answered 409 ConditionalRequestConflict", told)
+        self.assertNotIn("--force", told)
 
     def test_lost_answers(self) -> None:
         """The last request is sent again when its answer is lost; 412 then means that the object is there, and ours."""
