@@ -150,7 +150,7 @@ static int decide(resolving *r, uint32_t line, leat__dedup_decision *out, leat_e
     uint32_t me = d->rank ? d->rank[line] : line, other = root(r->kept_for, me);
     uint8_t x[LEAT__SKETCH_MAX], y[LEAT__SKETCH_MAX];
     *out = (leat__dedup_decision){line, d->sketch_bytes};
-    if (other == me) return 0;
+    if (other == me || line < d->against) return 0; /* a new document may connect two of the index */
     LEAT_TRY(leat__dedup_sketch_of(d, me, x, err));
     LEAT_TRY(leat__dedup_sketch_of(d, other, y, err));
     out->kept_for = d->rank ? d->order[other] : other;

@@ -128,6 +128,45 @@ static int stop(void *cookie, uint64_t done, uint64_t total, uint64_t documents,
     return ++calls == *(const int *)cookie;
 }
 
+static void write_words(const char *name, const char *const *ids, const int *from, int count)
+{
+    FILE *f = fopen(in_box(name), "wb");
+    assert_non_null(f);
+    for (int i = 0; i < count; i++) {
+        fprintf(f, "{\"id\":\"%s\",\"text\":\"", ids[i]);
+        for (int w = from[i]; w < from[i] + 300; w++)
+            fprintf(f, "%s%c%c%c%d", w > from[i] ? " " : "", 'a' + w % 10, 'k' + w / 10 % 10, 'u' + w / 100,
+                    w);
+        fputs("\"}\n", f);
+    }
+    fclose(f);
+}
+
+/* A new document may connect two of the index, which become one component; both stay in the new index. */
+static void documents_of_an_index_stay(void **state)
+{
+    write_words("april.jsonl", (const char *[]){"a", "b"}, (const int[]){0, 60}, 2);
+    write_words("may.jsonl", (const char *[]){"c"}, (const int[]){30}, 1);
+    write_words("june.jsonl", (const char *[]){"copy of b"}, (const int[]){60}, 1);
+    leat_dedup_opts o = fuzzy_opts("april.jsonl", "april");
+    o.clusters = LEAT_CLUSTERS_COMPONENTS;
+    o.index = 1;
+    dedup_ok(&o, &st);
+    assert_int_equal(st.kept, 2);
+    o = fuzzy_opts("may.jsonl", "may");
+    o.clusters = LEAT_CLUSTERS_COMPONENTS;
+    o.index = 1;
+    o.against = in_box("april");
+    dedup_ok(&o, &st);
+    assert_int_equal(st.removed_against, 1);
+    o = fuzzy_opts("june.jsonl", "june");
+    o.clusters = LEAT_CLUSTERS_COMPONENTS;
+    o.against = in_box("may");
+    dedup_ok(&o, &st);
+    assert_int_equal(st.against, 2);
+    assert_int_equal(st.kept, 0);
+}
+
 static void interrupted_run_is_resumed(void **state)
 {
     for (int at = 3; at < 12; at += 6) {
@@ -206,11 +245,9 @@ static void the_output_does_not_replace_the_index(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches_equal_one_run),
-        cmocka_unit_test(the_index_has_priority),
-        cmocka_unit_test(interrupted_run_is_resumed),
-        cmocka_unit_test(others_are_refused),
-        cmocka_unit_test(the_output_does_not_replace_the_index),
+        cmocka_unit_test(batches_equal_one_run),      cmocka_unit_test(the_index_has_priority),
+        cmocka_unit_test(documents_of_an_index_stay), cmocka_unit_test(interrupted_run_is_resumed),
+        cmocka_unit_test(others_are_refused),         cmocka_unit_test(the_output_does_not_replace_the_index),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
