@@ -240,6 +240,8 @@ def _parquet_files(source: Path | Sequence[Path]) -> list[str]:
         if not inside:
             raise NotFoundError(f"{path}: no such Parquet file")
         found += inside
+    for folder in sorted({os.path.dirname(path) or "." for path in found if fnmatch.fnmatch(os.path.basename(path), "kept-*.parquet")}):
+        _leat.finished_output(os.fsencode(folder))
     return found
 
 

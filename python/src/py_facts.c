@@ -346,6 +346,8 @@ PyMethodDef py_facts_methods[] = {
     {"lock_output", py_lock_output, METH_VARARGS,
      "Locks the output folder of a run until the result is freed."},
     {"check_output", py_check_output, METH_VARARGS, "Refuses a folder with files that may not be replaced."},
+    {"finished_output", py_finished_output, METH_VARARGS,
+     "Refuses to read a folder whose run did not finish."},
     {"clear_output", py_clear_output, METH_VARARGS, "Removes files of an earlier run."},
     {"text_signatures", py_text_signatures, METH_VARARGS, "MinHash signatures of a list of texts."},
     {"text_cuts", py_text_cuts, METH_VARARGS, "Positions where a JSONL file can be cut."},

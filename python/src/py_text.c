@@ -300,6 +300,20 @@ PyObject *py_check_output(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* finished_output(folder): fails when the run that wrote output files there was killed, or still works. */
+PyObject *py_finished_output(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    const char *folder;
+    int rc;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y", &folder)) return NULL;
+    Py_BEGIN_ALLOW_THREADS rc = leat__output_finished(folder, &err);
+    Py_END_ALLOW_THREADS if (rc != 0) return py_raise(&err);
+    Py_RETURN_NONE;
+}
+
 /* clear_output(folder): removes the output of an earlier run. */
 PyObject *py_clear_output(PyObject *module, PyObject *args)
 {

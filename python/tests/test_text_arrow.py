@@ -110,6 +110,18 @@ def test_output_folders_are_protected(tmp_path):
         assert sorted(os.listdir(out)) == before and ".leat-lock" not in before
 
 
+def test_incomplete_output_is_not_read(tmp_path):
+    """A run that was killed while it replaced the files leaves its mark in the lock."""
+    half = tmp_path / "half"
+    half.mkdir()
+    pq.write_table(table(30), half / "kept-00000.parquet")
+    (half / ".leat-lock").write_text("1\nfiles of leat\n")
+    for run in (leat.filter_parquet, leat.dedup_parquet):
+        for source in (half, half / "kept-*.parquet", half / "kept-00000.parquet"):
+            with pytest.raises(leat.DataError, match="half: incomplete output"):
+                run(source, tmp_path / "out", **({"rules": {"words.min": 1}} if run is leat.filter_parquet else {}))
+
+
 def test_inputs_are_not_replaced(tmp_path):
     out = tmp_path / "out"
     pq.write_table(table(30), tmp_path / "a.parquet")

@@ -109,6 +109,7 @@ int leat__dedup_index_open(leat__dedup *d, const char *folder, leat_error *err)
                           folder);
     if (!there)
         return leat__fail(err, LEAT_ENOENT, "%s: has no index (leat dedup writes one with --index)", folder);
+    LEAT_TRY(leat__output_finished(folder, err));
     LEAT_TRY(leat__file_open(&d->index, path, LEAT__FILE_READ, err));
     uint64_t size = leat__file_size_at_open(d->index);
     LEAT_TRY(leat__file_pread_some(d->index, &h, sizeof h, 0, &got, err));

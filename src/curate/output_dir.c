@@ -37,7 +37,7 @@ static long read_lock(const char *path, bool *ours)
     if (leat__file_load(path, 64, 1, &data, &len, NULL) != 0) return 0;
     long pid = strtol(data, NULL, 10);
     const char *line = strchr(data, '\n');
-    *ours = line != NULL && leat__str_eq(line + 1, OURS);
+    *ours = line != NULL && leat__str_starts(line + 1, OURS);
     leat__free(data);
     return pid;
 }
@@ -46,8 +46,8 @@ static int write_lock(leat__file *file, bool ours, leat_error *err)
 {
     char text[64];
     int n = snprintf(text, sizeof text, "%ld\n%s", (long)getpid(), ours ? OURS : "");
-    LEAT_TRY(leat__file_truncate(file, 0, err));
-    return leat__file_pwrite(file, text, (size_t)n, 0, err);
+    LEAT_TRY(leat__file_pwrite(file, text, (size_t)n, 0, err)); /* first: a kill must not erase the mark */
+    return leat__file_truncate(file, (uint64_t)n, err);
 }
 
 static int in_use(const char *folder, const char *path, leat_error *err)
@@ -198,6 +198,27 @@ static int find_output(const char *folder, const json_t *names, char **found, le
     }
     leat__dir_reset(&dir);
     return rc;
+}
+
+/* True when a run was killed, or still works, between removing the old report and writing the new one, and
+ * the folder has output files. */
+static bool is_unfinished(const char *folder)
+{
+    char *found = NULL;
+    bool unfinished = was_killed(folder) && !leat__output_complete(folder) &&
+                      (find_output(folder, NULL, &found, NULL) != 0 || found != NULL);
+    leat__free(found);
+    return unfinished;
+}
+
+int leat__output_finished(const char *folder, leat_error *err)
+{
+    if (!is_unfinished(folder)) return 0;
+    return leat__fail(
+        err, LEAT_EDATA,
+        "%s: incomplete output: a run was killed while it wrote these files, or is still writing "
+        "them (run it again with `force`)",
+        folder);
 }
 
 static int refuse_foreign(const char *folder, const char *name, leat_error *err)
@@ -364,10 +385,7 @@ static bool still_needed(const char *lock)
 {
     const char *slash = strrchr(lock, '/');
     char *folder = leat__strndup(LEAT__MEM_CURATE, lock, (size_t)(slash - lock));
-    char *found = NULL;
-    bool needed = folder == NULL || (was_killed(folder) && !leat__output_complete(folder) &&
-                                     (find_output(folder, NULL, &found, NULL) != 0 || found != NULL));
-    leat__free(found);
+    bool needed = folder == NULL || is_unfinished(folder);
     leat__free(folder);
     return needed;
 }

@@ -31,6 +31,9 @@ bool leat__output_name(const char *name);
 bool leat__output_complete(const char *folder);
 /* Returns the report of a folder as JSON (release it with json_decref); NULL without a report of leat. */
 json_t *leat__output_load(const char *folder);
+/* Fails with LEAT_EDATA when the folder has output files of a run that was killed, or still works, before it
+ * wrote its report. Call it before such files are read. */
+int leat__output_finished(const char *folder, leat_error *err) LEAT_MUST_CHECK;
 /* Fails with LEAT_EEXIST when the folder has such files. */
 int leat__output_unused(const char *folder, leat_error *err) LEAT_MUST_CHECK;
 /* Fails with LEAT_EEXIST when such a file may be someone else's: no report of leat lists it, and no

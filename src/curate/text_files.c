@@ -115,6 +115,21 @@ static int check_format(leat__file *file, const char *path, leat_error *err)
     return 0;
 }
 
+/* Fails when the file is in an output folder whose run did not finish. */
+static int check_finished(leat__text_files *f, const char *path, leat_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    if (!leat__output_name(slash ? slash + 1 : path)) return 0;
+    char *folder = slash ? leat__strndup(LEAT__MEM_CURATE, path, (size_t)(slash - path) + (slash == path))
+                         : leat__strdup(LEAT__MEM_CURATE, ".");
+    if (!folder) return leat__fail_nomem(err, strlen(path), "a path");
+    bool known = f->finished && leat__str_eq(f->finished, folder);
+    int rc = known ? 0 : leat__output_finished(folder, err);
+    leat__free(f->finished);
+    f->finished = folder;
+    return rc;
+}
+
 static int add_file(leat__text_files *f, const char *path, leat_error *err)
 {
     if (f->count == f->capacity) {
@@ -128,6 +143,7 @@ static int add_file(leat__text_files *f, const char *path, leat_error *err)
         f->capacity = n;
     }
     leat__file *file = NULL;
+    LEAT_TRY(check_finished(f, path, err));
     LEAT_TRY(leat__file_open(&file, path, LEAT__FILE_READ, err));
     f->size[f->count] = leat__file_size_at_open(file);
     int rc = check_format(file, path, err);
@@ -307,6 +323,7 @@ void leat__text_files_reset(leat__text_files *f)
     leat__free(f->path);
     leat__free(f->size);
     leat__free(f->ignored);
+    leat__free(f->finished);
     leat__free(f->sum);
     leat__free(f->first);
     leat__free(f->stamp);

@@ -76,6 +76,7 @@ typedef struct leat__text_files {
     uint32_t count, capacity;
     uint64_t *size; /* bytes on disk */
     uint64_t total; /* bytes of all files */
+    char *finished; /* last output folder that was found to be complete; NULL = none */
     char *ignored;  /* first file left out of an output folder because it is not kept-*; NULL = none */
     /* State of reading. */
     uint32_t next;
@@ -102,7 +103,7 @@ typedef struct leat__text_files {
 
 /* Finds the files of the inputs, in the given order. Files of a folder (recursively) and of a pattern
  * are sorted by name. From an output folder of a run, only kept-* is taken. LEAT_ENOENT when an input
- * does not exist or has no files. */
+ * does not exist or has no files, LEAT_EDATA when it is the incomplete output of a run. */
 int leat__text_files_open(leat__text_files *f, const char *const *inputs, uint32_t count, uint64_t max_line,
                           leat_error *err) LEAT_MUST_CHECK;
 /* Fails with LEAT_EINVAL when a run with this output folder and these reports (separated by commas;

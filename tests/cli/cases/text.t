@@ -624,6 +624,20 @@ $ mkdir made; cp in.jsonl made/new.jsonl; cp in.jsonl made/kept-00000.jsonl; ech
 ! leat dedup: warning: made/new.jsonl: not read: its folder has the output of a run, of which only kept-* is read
 ! leat dedup: warning: 1 line could not be read: see of-made/bad.jsonl
 
+# A run that was killed while it replaced its output: nothing reads what is left.
+$ leat dedup exact in.jsonl -o half --index > /dev/null 2>&1; rm half/report.json; printf '1\nfiles of leat\n' > half/.leat-lock
+> leat filter half -o of-half --set words.min=1
+> leat dedup exact half/kept-*.jsonl -o of-half
+> leat dedup exact in.jsonl -o of-half --against half
+> leat decontaminate in.jsonl -o of-half --eval half
+> ls -d of-*
+of-bad
+of-made
+! leat filter: half: incomplete output: a run was killed while it wrote these files, or is still writing them (run it again with --force)
+! leat dedup: half: incomplete output: a run was killed while it wrote these files, or is still writing them (run it again with --force)
+! leat dedup: half: incomplete output: a run was killed while it wrote these files, or is still writing them (run it again with --force)
+! leat decontaminate: half: incomplete output: a run was killed while it wrote these files, or is still writing them (run it again with --force)
+
 # Case does not count, in any script.
 $ printf '{"text": "ОДИН ДВА ТРИ"}\n{"text": "один, два, три"}\n' > case.jsonl; leat dedup exact case.jsonl -o case --normalize --json | jget kept
 1

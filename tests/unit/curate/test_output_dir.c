@@ -161,6 +161,7 @@ static void files_are_not_replaced_unasked(void **state)
 static void files_of_a_killed_run_can_be_replaced(void **state)
 {
     leat__output_lock l;
+    leat_error err = {0};
     int status;
     pid_t child = fork();
     assert_true(child >= 0);
@@ -173,6 +174,8 @@ static void files_of_a_killed_run_can_be_replaced(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status));
     for (int i = 0; i < 2; i++) { /* a run that is refused does not forget it */
+        assert_int_equal(leat__output_finished(in_box("torn"), &err), LEAT_EDATA);
+        if (!strstr(err.message, "torn: incomplete output")) fail_msg("%s", err.message);
         assert_int_equal(leat__output_lock_take(&l, in_box("torn"), NULL), 0);
         assert_int_equal(leat__output_unused(in_box("torn"), NULL), LEAT_EEXIST);
         leat__output_lock_drop(&l);
@@ -182,6 +185,19 @@ static void files_of_a_killed_run_can_be_replaced(void **state)
     assert_int_equal(leat__output_clear(in_box("torn"), NULL), 0);
     leat__output_lock_drop(&l);
     assert_false(there("torn/.leat-lock") || there("torn/kept-00000.jsonl"));
+    assert_int_equal(leat__output_finished(in_box("torn"), NULL), 0);
+}
+
+/* A run that was killed before it removed the old report, or after it wrote its own, left a whole output. A
+ * mark that a longer number of a process was written over still counts. */
+static void a_mark_beside_a_report_is_harmless(void **state)
+{
+    put("whole/kept-00000.jsonl");
+    assert_int_equal(leat__output_finished(in_box("whole"), NULL), 0);
+    put_text("whole/.leat-lock", "1\nfiles of leat\nt\n");
+    assert_int_equal(leat__output_finished(in_box("whole"), NULL), LEAT_EDATA);
+    report("whole");
+    assert_int_equal(leat__output_finished(in_box("whole"), NULL), 0);
 }
 
 int main(void)
@@ -193,6 +209,7 @@ int main(void)
         cmocka_unit_test(folders_are_refused),
         cmocka_unit_test(files_are_not_replaced_unasked),
         cmocka_unit_test(files_of_a_killed_run_can_be_replaced),
+        cmocka_unit_test(a_mark_beside_a_report_is_harmless),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

@@ -197,6 +197,28 @@ static void output_of_a_run(void **state)
     leat__text_files_reset(&f);
 }
 
+/* A folder whose run was killed while it replaced the files: it has files of two runs, or too few. */
+static void output_of_a_killed_run(void **state)
+{
+    static const char *const inputs[] = {"half", "half/kept-*", "half/kept-00000.jsonl", "above"};
+    leat__text_files f;
+    leat_error err = {0};
+    put_text("half/kept-00000.jsonl", "{}\n");
+    put_text("half/mine.jsonl", "{}\n");
+    put_text("half/.leat-lock", "1\nfiles of leat\n");
+    put_text("above/half/kept-00001.jsonl", "{}\n");
+    put_text("above/half/.leat-lock", "1\nfiles of leat\n");
+    for (size_t i = 0; i < LEAT_COUNT(inputs); i++) {
+        assert_int_equal(open_files(&f, inputs[i], NULL, 1 << 20, &err), LEAT_EDATA);
+        if (!strstr(err.message, "half: incomplete output")) fail_msg("%s", err.message);
+    }
+    assert_int_equal(open_files(&f, "half/mine.jsonl", NULL, 1 << 20, NULL), 0);
+    leat__text_files_reset(&f);
+    put_text("half/.leat-lock", "1\n"); /* killed before it replaced anything */
+    assert_int_equal(open_files(&f, "half", NULL, 1 << 20, NULL), 0);
+    leat__text_files_reset(&f);
+}
+
 /* A run must not replace what it reads. */
 static void outputs_that_are_inputs(void **state)
 {
@@ -381,6 +403,7 @@ int main(void)
         cmocka_unit_test(a_line_can_be_too_long),
         cmocka_unit_test(chunks_of_short_lines),
         cmocka_unit_test(output_of_a_run),
+        cmocka_unit_test(output_of_a_killed_run),
         cmocka_unit_test(outputs_that_are_inputs),
         cmocka_unit_test(byte_order_mark),
         cmocka_unit_test(damaged_gzip_is_an_error),
