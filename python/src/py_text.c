@@ -285,8 +285,8 @@ PyObject *py_lock_output(PyObject *module, PyObject *args)
     return PyCapsule_New(lock, NULL, drop_lock);
 }
 
-/* check_output(folder, replace): fails when the folder has output or, with `replace`, output that no
- * report of leat lists. */
+/* check_output(folder, replace): fails when the folder has output or a run that can be resumed or, with
+ * `replace`, output that no report of leat lists. Removes work files of earlier runs. */
 PyObject *py_check_output(PyObject *module, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -296,6 +296,7 @@ PyObject *py_check_output(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "sp", &folder, &replace)) return NULL;
     Py_BEGIN_ALLOW_THREADS rc = replace ? leat__output_ours(folder, &err) : leat__output_unused(folder, &err);
+    if (rc == 0) rc = leat__part_clear(folder, replace != 0, &err);
     Py_END_ALLOW_THREADS if (rc != 0) return py_raise(&err);
     Py_RETURN_NONE;
 }

@@ -110,6 +110,20 @@ def test_output_folders_are_protected(tmp_path):
         assert sorted(os.listdir(out)) == before and ".leat-lock" not in before
 
 
+def test_interrupted_runs_are_replaced_only_with_force(tmp_path):
+    pq.write_table(table(30), tmp_path / "a.parquet")
+    for run in (leat.filter_parquet, leat.dedup_parquet):
+        options = {"rules": {"words.min": 1}} if run is leat.filter_parquet else {}
+        work = tmp_path / run.__name__ / ".leat-work"
+        work.mkdir(parents=True)
+        (work / "state.json").write_text("{}")
+        with pytest.raises(leat.ExistsError, match="has an interrupted run of leat dedup"):
+            run(tmp_path / "a.parquet", work.parent, **options)
+        assert (work / "state.json").exists()
+        run(tmp_path / "a.parquet", work.parent, force=True, **options)
+        assert not work.exists()
+
+
 def test_incomplete_output_is_not_read(tmp_path):
     """A run that was killed while it replaced the files leaves its mark in the lock."""
     half = tmp_path / "half"

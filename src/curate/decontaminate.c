@@ -20,6 +20,7 @@
 #include "base/str.h"
 #include "curate/eval_table.h"
 #include "curate/output_dir.h"
+#include "curate/part_files.h"
 #include "curate/shards.h"
 #include "curate/text_flow.h"
 #include "curate/text_line.h"
@@ -327,6 +328,7 @@ static int open_outputs(cleaning *t, leat_error *err)
     const leat_decontaminate_opts *o = t->opts;
     LEAT_TRY(leat__output_lock_take(&t->lock, o->output, err));
     LEAT_TRY(o->replace ? leat__output_ours(o->output, err) : leat__output_unused(o->output, err));
+    LEAT_TRY(leat__part_clear(o->output, o->replace, err));
     LEAT_TRY(
         leat__shards_open(&t->kept, o->output, "kept", o->shard_bytes, (leat__compress)o->compress, err));
     LEAT_TRY(leat__shards_open(&t->matches, o->output, "matches", 0, LEAT__COMPRESS_NONE, err));

@@ -81,7 +81,7 @@ static int begin_folder(leat__dedup *d, leat_error *err)
     bool plan, state;
     LEAT_TRY(leat__path_mkdir(o->output, err));
     LEAT_TRY(exists(d, LEAT__PART_PLAN, &plan, err));
-    LEAT_TRY(exists(d, "state.json", &state, err));
+    LEAT_TRY(exists(d, LEAT__WORK_STATE, &state, err));
     bool again = o->replace || (plan && o->resume);
     if (state && !plan && !o->replace)
         return leat__fail(err, LEAT_EEXIST,
@@ -335,7 +335,7 @@ static int resolve(leat__dedup *d, const sketched *s, leat_error *err)
 {
     const uint32_t n = d->part->groups;
     bool done;
-    LEAT_TRY(exists(d, "state.json", &done, err));
+    LEAT_TRY(exists(d, LEAT__WORK_STATE, &done, err));
     if (done) return 0;
     if (n == 0) return leat__fail(err, LEAT_EINVAL, "no groups were named");
     LEAT_TRY(sum_sketched(s, err));
@@ -359,7 +359,7 @@ static int resolve(leat__dedup *d, const sketched *s, leat_error *err)
 static int load_resolved(leat__dedup *d, leat_error *err)
 {
     char path[4096];
-    return leat__dedup_state_read(d, leat__dedup_path(d, "state.json", path), &d->st, err);
+    return leat__dedup_state_read(d, leat__dedup_path(d, LEAT__WORK_STATE, path), &d->st, err);
 }
 
 static int write_part(leat__dedup *d, leat_error *err)

@@ -24,7 +24,6 @@
 #define EXACT_BYTES 16
 #define SUBSTRING_WORDS 50
 #define SUBSTRING_MAX 4096
-#define BEGUN "begun" /* file in the work folder: the run has begun and is not complete */
 
 void leat_dedup_opts_init_sized(leat_dedup_opts *opts, uint32_t struct_size)
 {
@@ -177,27 +176,13 @@ static int prepare(leat__dedup *d, leat_error *err)
     leat__buf work;
     leat__buf_init(&work, LEAT__MEM_CURATE, 4000);
     const char *output = o->output ? o->output : ""; /* a plan needs no output */
-    leat__buf_printf(&work, "%s%s", d->part ? d->part->work : output, d->part ? "" : "/.leat-work");
+    leat__buf_printf(&work, "%s%s", d->part ? d->part->work : output, d->part ? "" : "/" LEAT__WORK_NAME);
     d->work = leat__buf_take(&work, NULL);
     if (!d->work) return leat__fail(err, LEAT_EINVAL, "%s: the path is too long", output);
     if (o->against) LEAT_TRY(leat__dedup_index_open(d, o->against, err));
     if (!d->part || d->part->step == LEAT__PART_BEGIN) return leat__dedup_settings(d, err);
     snprintf(d->settings, sizeof d->settings, "%s", d->part->settings);
     return 0;
-}
-
-/* Removes the work folder and its files. The mark and the state are removed first, so that no run resumes
- * from incomplete files. */
-static int remove_work(leat__dedup *d, leat_error *err)
-{
-    char path[4096];
-    bool there;
-    LEAT_TRY(leat__part_own(d->work, err));
-    LEAT_TRY(leat__path_exists(d->work, &there, err));
-    if (!there) return 0;
-    LEAT_TRY(leat__path_unlink(leat__dedup_path(d, BEGUN, path), err));
-    LEAT_TRY(leat__path_unlink(leat__dedup_path(d, "state.json", path), err));
-    return leat__part_remove(d->work, err);
 }
 
 /* The counts of a report. */
@@ -255,7 +240,7 @@ static int find_begun(leat__dedup *d, bool *begun, bool *same, leat_error *err)
     char path[4096], *key = NULL;
     size_t len = 0;
     *same = false;
-    LEAT_TRY(leat__path_exists(leat__dedup_path(d, BEGUN, path), begun, err));
+    LEAT_TRY(leat__path_exists(leat__dedup_path(d, LEAT__WORK_BEGUN, path), begun, err));
     if (!*begun) return 0;
     LEAT_TRY(leat__file_load(path, 4096, 1, &key, &len, err));
     key[len] = '\0';
@@ -281,7 +266,7 @@ static int check_output(leat__dedup *d, bool state, leat_error *err)
     bool in_use = rc == LEAT_EEXIST;
     if (in_use && o->resume && leat__output_complete(o->output)) rc = take_complete(d, err);
     if (d->stats->already_complete) return 0;
-    if (in_use && !begun) (void)!remove_work(d, NULL); /* left by a run killed at its very end */
+    if (in_use && !begun) (void)!leat__part_remove(d->work, NULL); /* left by a run killed at its very end */
     return rc;
 }
 
@@ -289,23 +274,28 @@ static int mark_begun(leat__dedup *d, leat_error *err)
 {
     char path[4096];
     LEAT_TRY(leat__path_mkdir(d->work, err));
-    return leat__file_store(leat__dedup_path(d, BEGUN, path), d->run_key, strlen(d->run_key), err);
+    return leat__file_store(leat__dedup_path(d, LEAT__WORK_BEGUN, path), d->run_key, strlen(d->run_key), err);
 }
 
 static int begin(leat__dedup *d, leat_error *err)
 {
     const leat_dedup_opts *o = d->opts;
-    char state_path[4096];
-    bool state;
+    char path[4096];
+    bool state, plan;
     if (o->plan_only) return leat__dedup_plan(d, err);
     LEAT_TRY(leat__part_own(d->work, err));
     LEAT_TRY(leat__output_lock_take(&d->lock, o->output, err));
-    LEAT_TRY(leat__path_exists(leat__dedup_path(d, "state.json", state_path), &state, err));
+    LEAT_TRY(leat__path_exists(leat__dedup_path(d, LEAT__WORK_STATE, path), &state, err));
+    LEAT_TRY(leat__path_exists(leat__dedup_path(d, LEAT__PART_PLAN, path), &plan, err));
+    if (plan && !o->replace)
+        return leat__fail(err, LEAT_EEXIST,
+                          "%s: has an interrupted run on a cluster (resume it there, or use `force`)",
+                          o->output);
     LEAT_TRY(leat__dedup_key(d, err));
     LEAT_TRY(check_output(d, state, err));
     if (d->stats->already_complete) return 0;
     LEAT_TRY(leat__dedup_plan(d, err));
-    if (o->replace && !o->resume) LEAT_TRY(remove_work(d, err));
+    if (o->replace && !o->resume) LEAT_TRY(leat__part_remove(d->work, err));
     if (!o->resume) state = false;
     if (state) LEAT_TRY(leat__dedup_load(d, &state, err));
     d->stats->resumed = state;
@@ -445,8 +435,8 @@ static bool drop_unsaved(leat__dedup *d)
 {
     char path[4096];
     bool saved;
-    if (leat__path_exists(leat__dedup_path(d, "state.json", path), &saved, NULL) != 0) return false;
-    if (saved || remove_work(d, NULL) != 0) return true;
+    if (leat__path_exists(leat__dedup_path(d, LEAT__WORK_STATE, path), &saved, NULL) != 0) return false;
+    if (saved || leat__part_remove(d->work, NULL) != 0) return true;
     if (leat__output_unused(d->opts->output, NULL) == LEAT_EEXIST) (void)!mark_begun(d, NULL);
     return false;
 }
@@ -504,7 +494,7 @@ int leat_dedup_text(const leat_dedup_opts *opts, leat_dedup_stats *stats, leat_e
     own.seconds = (double)(leat__clock_ns() - start) / (double)LEAT_NS_PER_S;
     own.cpu_seconds = (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
     if (rc == 0 && !o.plan_only && !own.already_complete) rc = leat__dedup_write_report(d, err);
-    if (rc == 0 && !o.plan_only) rc = remove_work(d, err);
+    if (rc == 0 && !o.plan_only) rc = leat__part_remove(d->work, err);
     close_run(d);
     if (stats) *stats = own;
     return rc;

@@ -130,7 +130,7 @@ int leat__dedup_save(leat__dedup *d, leat_error *err)
     leat__dedup_state_json(d, &buf);
     leat__sealed_end(&buf);
     int rc = buf.status == 0
-                 ? leat__file_store(leat__dedup_path(d, "state.json", path), buf.data, buf.len, err)
+                 ? leat__file_store(leat__dedup_path(d, LEAT__WORK_STATE, path), buf.data, buf.len, err)
                  : leat__fail_nomem(err, buf.len, "the state");
     leat__buf_reset(&buf);
     return rc;
@@ -256,7 +256,7 @@ static int verify_work(const leat__dedup *d, leat_error *err)
 int leat__dedup_load(leat__dedup *d, bool *found, leat_error *err)
 {
     char path[4096];
-    leat__dedup_path(d, "state.json", path);
+    leat__dedup_path(d, LEAT__WORK_STATE, path);
     LEAT_TRY(leat__path_exists(path, found, err));
     if (!*found) return 0;
     LEAT_TRY(leat__dedup_state_read(d, path, &d->st, err));

@@ -349,11 +349,12 @@ void leat__filter_json(const leat_filter_stats *st, leat__buf *out)
     leat__json_end(&j);
 }
 
-/* Fails when the folder has files that must not be replaced. */
+/* Fails when the folder has files that must not be replaced. Removes work files of earlier runs. */
 static int check_output(const leat_filter_opts *o, leat_error *err)
 {
     LEAT_TRY(leat__path_mkdir(o->output, err));
-    return o->replace ? leat__output_ours(o->output, err) : leat__output_unused(o->output, err);
+    LEAT_TRY(o->replace ? leat__output_ours(o->output, err) : leat__output_unused(o->output, err));
+    return leat__part_clear(o->output, o->replace, err);
 }
 
 static uint64_t shard_bytes(const leat_filter_opts *o)
@@ -593,7 +594,6 @@ static int begin_parts(filter *f, leat__buf *json, leat_error *err)
     leat__json j;
     LEAT_TRY(prepare(f, &pass, err));
     LEAT_TRY(check_output(f->opts, err));
-    LEAT_TRY(leat__part_remove(f->part->work, err)); /* left by a run that was killed */
     LEAT_TRY(leat__path_mkdir(f->part->work, err));
     LEAT_TRY(leat__part_stamp(f->part, &f->files, err));
     leat_budget_read(f->budget, &bs);

@@ -633,9 +633,38 @@ static int remove_files(const char *folder, int depth, leat_error *err)
     return rc == 0 ? leat__path_rmdir(folder, err) : rc;
 }
 
+static const char *file_of(const char *folder, const char *name, char *out)
+{
+    snprintf(out, 4096, "%s/%s", folder, name);
+    return out;
+}
+
 int leat__part_remove(const char *folder, leat_error *err)
 {
+    static const char *const first[] = {LEAT__WORK_BEGUN, LEAT__WORK_STATE, LEAT__PART_PLAN};
+    char path[4096];
     bool there;
+    LEAT_TRY(leat__part_own(folder, err));
     LEAT_TRY(leat__path_exists(folder, &there, err));
-    return there ? remove_files(folder, 1, err) : 0;
+    if (!there) return 0;
+    for (size_t i = 0; i < LEAT_COUNT(first); i++)
+        LEAT_TRY(leat__path_unlink(file_of(folder, first[i], path), err));
+    return remove_files(folder, 1, err);
+}
+
+int leat__part_clear(const char *output, bool replace, leat_error *err)
+{
+    char work[4000], path[4096];
+    bool state, plan;
+    if (snprintf(work, sizeof work, "%s/%s", output, LEAT__WORK_NAME) >= (int)sizeof work)
+        return leat__fail(err, LEAT_EINVAL, "%s: the path is too long", output);
+    LEAT_TRY(leat__part_own(work, err));
+    LEAT_TRY(leat__path_exists(file_of(work, LEAT__WORK_STATE, path), &state, err));
+    LEAT_TRY(leat__path_exists(file_of(work, LEAT__PART_PLAN, path), &plan, err));
+    if ((state || plan) && !replace)
+        return leat__fail(err, LEAT_EEXIST,
+                          "%s: has an interrupted run of leat dedup (resume that run, or use `force` to "
+                          "replace it)",
+                          output);
+    return leat__part_remove(work, err);
 }

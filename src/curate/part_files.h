@@ -23,7 +23,10 @@
 #include "curate/text_files.h"
 #include "curate/text_flow.h"
 
+#define LEAT__WORK_NAME ".leat-work" /* the work folder in an output folder */
 #define LEAT__PART_PLAN "plan.json"
+#define LEAT__WORK_STATE "state.json" /* dedup on one machine: a run that can be resumed */
+#define LEAT__WORK_BEGUN "begun"      /* dedup on one machine: the run has begun and is not complete */
 
 typedef enum leat__part_step {
     LEAT__PART_BEGIN,   /* once: checks the options, lists the files */
@@ -134,7 +137,11 @@ void leat__part_load(const json_t *stats, leat__text_meter *meter);
 
 /* Fails when something else than a folder has this name. The target of a link is not leat's. */
 int leat__part_own(const char *folder, leat_error *err) LEAT_MUST_CHECK;
-/* Removes the folder with its files and subfolders, which must have only files. */
+/* Removes the folder with its files and subfolders, which must have only files. Files that say that a run can
+ * be resumed are removed first, so that no run resumes from incomplete files. */
 int leat__part_remove(const char *folder, leat_error *err) LEAT_MUST_CHECK;
+/* Removes the work folder that an earlier run left in an output folder. Fails with LEAT_EEXIST when that run
+ * can be resumed, unless the output is replaced. */
+int leat__part_clear(const char *output, bool replace, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -597,15 +597,15 @@ report.json
 ! leat decontaminate: mine: has files that this run would replace: kept-00005.jsonl, and no report of leat that names it (move it, or choose another folder)
 
 # nor for a file that the earlier run did not write: this one kept nothing
-$ leat filter in.jsonl -o none --set words.min=5000 > none.txt; cp in.jsonl none/kept-00003.jsonl
-> leat filter in.jsonl -o none --set words.min=5 -f; ls none
+$ leat filter in.jsonl -o bare --set words.min=5000 > bare.txt; cp in.jsonl bare/kept-00003.jsonl
+> leat filter in.jsonl -o bare --set words.min=5 -f; ls bare
 bad.jsonl
 kept-00000.jsonl
 kept-00003.jsonl
 reasons.jsonl
 report.json
-! leat filter: warning: 1 line could not be read: see none/bad.jsonl
-! leat filter: none: has files that this run would replace: kept-00003.jsonl, and no report of leat that names it (move it, or choose another folder)
+! leat filter: warning: 1 line could not be read: see bare/bad.jsonl
+! leat filter: bare: has files that this run would replace: kept-00003.jsonl, and no report of leat that names it (move it, or choose another folder)
 
 $ printf 'PAR1....' > t.jsonl; leat filter t.jsonl -o fresh --set words.min=5
 ! leat filter: t.jsonl: is a Parquet file (leat.filter_parquet and leat.dedup_parquet read it)
@@ -637,6 +637,32 @@ of-made
 ! leat dedup: half: incomplete output: a run was killed while it wrote these files, or is still writing them (run it again with --force)
 ! leat dedup: half: incomplete output: a run was killed while it wrote these files, or is still writing them (run it again with --force)
 ! leat decontaminate: half: incomplete output: a run was killed while it wrote these files, or is still writing them (run it again with --force)
+
+# An interrupted run in the output folder is kept without --force, and removed with it, by all commands.
+$ for how in "filter --set words.min=1" "dedup exact" "decontaminate --eval in.jsonl --ngram 3"; do
+>   mkdir -p left/.leat-work; echo '{}' > left/.leat-work/state.json; leat $how in.jsonl -o left; ls -A left/.leat-work
+>   leat $how in.jsonl -o left -f > /dev/null 2>&1; ls -A left | wc -l; rm -r left
+>   mkdir -p left/.leat-work; echo '{}' > left/.leat-work/plan.json; leat $how in.jsonl -o left; ls -A left/.leat-work
+>   leat $how in.jsonl -o left -f > /dev/null 2>&1; ls -A left | wc -l; rm -r left
+> done
+state.json
+4
+plan.json
+4
+state.json
+4
+plan.json
+4
+state.json
+5
+plan.json
+5
+! leat filter: left: has an interrupted run of leat dedup (resume that run, or use --force to replace it)
+! leat filter: left: has an interrupted run of leat dedup (resume that run, or use --force to replace it)
+! leat dedup: left: has an interrupted run (use --resume to resume it, --force to start over)
+! leat dedup: left: has an interrupted run on a cluster (resume it there, or use --force)
+! leat decontaminate: left: has an interrupted run of leat dedup (resume that run, or use --force to replace it)
+! leat decontaminate: left: has an interrupted run of leat dedup (resume that run, or use --force to replace it)
 
 # Case does not count, in any script.
 $ printf '{"text": "ОДИН ДВА ТРИ"}\n{"text": "один, два, три"}\n' > case.jsonl; leat dedup exact case.jsonl -o case --normalize --json | jget kept
