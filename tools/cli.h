@@ -253,7 +253,7 @@ int cli_object_end(cli *c, cli_object *o);
 void cli_heading(cli *c, const char *title);
 void cli_row(cli *c, const char *name, const char *fmt, ...) LEAT_PRINTF(3, 4);
 
-/* Returns "" for a count of 1, else "s", for texts such as "%llu sample%s". */
+/* See leat__plural. */
 const char *cli_s(uint64_t count);
 
 /* Returns the escape sequence of a style, "" when stdout has no colour. */

@@ -200,7 +200,7 @@ void cli_row(cli *c, const char *name, const char *fmt, ...)
 
 const char *cli_s(uint64_t count)
 {
-    return count == 1 ? "" : "s";
+    return leat__plural(count);
 }
 
 void cli_view_hide_locked(cli *c)
@@ -285,9 +285,9 @@ int cli_bad_lines(cli *c, uint64_t bad, uint64_t documents, const char *output)
     if (bad == 0) return CLI_OK;
     if (documents == 0)
         return cli_failf(c, CLI_DATA, "no line has a text that could be read (%llu line%s)%s%s%s",
-                         (unsigned long long)bad, bad == 1 ? "" : "s", see, folder, list);
-    cli_warn(c, "%llu line%s could not be read%s%s%s", (unsigned long long)bad, bad == 1 ? "" : "s", see,
-             folder, list);
+                         (unsigned long long)bad, cli_s(bad), see, folder, list);
+    cli_warn(c, "%llu line%s could not be read%s%s%s", (unsigned long long)bad, cli_s(bad), see, folder,
+             list);
     return CLI_OK;
 }
 

@@ -53,9 +53,10 @@ static void print_text(cli *c, const leat_decontaminate_opts *o, const leat_deco
     if (st->spans)
         cli_out(c, "%llu span%s cut out, %s\n", (unsigned long long)st->spans, cli_s(st->spans),
                 leat__format_bytes(st->bytes_removed, cut, sizeof cut));
-    cli_out(c, "%llu of %llu evaluation texts were found; %llu have fewer than %u words\n",
-            (unsigned long long)st->evals_found, (unsigned long long)st->evals,
-            (unsigned long long)st->evals_short, o->ngram);
+    cli_out(c, "%llu of %llu evaluation text%s %s found; %llu %s fewer than %u words\n",
+            (unsigned long long)st->evals_found, (unsigned long long)st->evals, cli_s(st->evals),
+            st->evals_found == 1 ? "was" : "were", (unsigned long long)st->evals_short,
+            st->evals_short == 1 ? "has" : "have", o->ngram);
     cli_out(c, "%s of text, %s, %.0f MB per CPU-second\n", leat__format_bytes(st->text_bytes, in, sizeof in),
             leat__format_seconds(st->seconds, took, sizeof took),
             st->cpu_seconds > 0 ? (double)st->text_bytes / 1e6 / st->cpu_seconds : 0.0);
@@ -66,8 +67,8 @@ static int finish(cli *c, const leat_decontaminate_opts *o, const leat_decontami
 {
     if (st->evals_bad)
         cli_warn(c, "%llu line%s of the evaluation sets %s none of the fields \"%s\"",
-                 (unsigned long long)st->evals_bad, st->evals_bad == 1 ? "" : "s",
-                 st->evals_bad == 1 ? "has" : "have", o->eval_fields);
+                 (unsigned long long)st->evals_bad, cli_s(st->evals_bad), st->evals_bad == 1 ? "has" : "have",
+                 o->eval_fields);
     int code = cli_bad_lines(c, st->bad, st->documents, o->output);
     if (!c->json) {
         print_text(c, o, st);

@@ -110,12 +110,12 @@ static void fill(cli *c, leat_dedup_opts *o)
 static void print_plan(cli *c, const leat_dedup_stats *st)
 {
     char memory[24], disk[24];
-    cli_out(c, "about %llu documents: %s of memory, %s of disk besides the output, %u pass%s\n",
-            (unsigned long long)st->plan_documents,
+    cli_out(c, "about %llu document%s: %s of memory, %s of disk besides the output, %u pass%s\n",
+            (unsigned long long)st->plan_documents, cli_s(st->plan_documents),
             leat__format_bytes(st->plan_memory, memory, sizeof memory),
             leat__format_bytes(st->plan_disk, disk, sizeof disk), st->passes + 1, st->passes ? "es" : "");
     if (st->rows == 0) return;
-    cli_out(c, "%u bands of %u: chance to be compared", st->bands, st->rows);
+    cli_out(c, "%u band%s of %u: chance to be compared", st->bands, cli_s(st->bands), st->rows);
     for (int i = 4; i <= 9; i++)
         cli_out(c, "%s %.2f at %.1f", i > 4 ? "," : "", leat_dedup_chance(i / 10.0, st->bands, st->rows),
                 i / 10.0);
@@ -167,8 +167,9 @@ static int finish(cli *c, const leat_dedup_opts *o, const leat_dedup_stats *st)
 {
     int code = cli_bad_lines(c, st->bad, st->documents, o->output);
     if (st->unscored)
-        cli_warn(c, "%llu of %llu documents have no number in \"%s\": kept only if no duplicate has one",
-                 (unsigned long long)st->unscored, (unsigned long long)st->documents, o->keep_field);
+        cli_warn(c, "%llu of %llu document%s %s no number in \"%s\": kept only if no duplicate has one",
+                 (unsigned long long)st->unscored, (unsigned long long)st->documents, cli_s(st->documents),
+                 st->unscored == 1 ? "has" : "have", o->keep_field);
     if (st->already_complete)
         cli_tell(c, "%s: already complete: a run with the same options and input wrote it", o->output);
     if (c->json) {

@@ -83,7 +83,8 @@ static int finish(cli *c, const leat_dedup_images_stats *st)
             "check lists them",
             (unsigned long long)st->unreadable);
     if (st->resumed)
-        cli_out(c, "%llu images searched by the interrupted run before\n", (unsigned long long)st->resumed);
+        cli_out(c, "%llu image%s searched by the interrupted run before\n", (unsigned long long)st->resumed,
+                cli_s(st->resumed));
     return CLI_OK;
 }
 

@@ -38,8 +38,9 @@ static int finish(cli *c, const leat_dedup_semantic_stats *st)
             (unsigned long long)st->samples, cli_s(st->samples), (unsigned long long)st->kept,
             (unsigned long long)st->removed, st->threshold);
     if (st->without_vector > 0)
-        cli_out(c, "%llu rows without a vector (zeros or not finite) were not compared and stay\n",
-                (unsigned long long)st->without_vector);
+        cli_out(c, "%llu row%s without a vector (zeros or not finite) %s not compared and %s\n",
+                (unsigned long long)st->without_vector, cli_s(st->without_vector),
+                st->without_vector == 1 ? "was" : "were", st->without_vector == 1 ? "stays" : "stay");
     cli_out(c, "%u cluster%s, %llu pair%s compared, %s, %.1f CPU-seconds, %s of memory planned%s\n",
             st->clusters, cli_s(st->clusters), (unsigned long long)st->pairs, cli_s(st->pairs),
             leat__format_seconds(st->seconds, took, sizeof took), st->cpu_seconds,

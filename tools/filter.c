@@ -130,8 +130,10 @@ static void print_text(cli *c, const leat_filter_stats *st, bool score_only)
     char in[24], took[24], words[160];
     cli_out(c, "%llu document%s", (unsigned long long)st->documents, cli_s(st->documents));
     if (!score_only || st->rule_count)
-        cli_out(c, ": %llu %s, %llu %s", (unsigned long long)st->kept, score_only ? "pass the rules" : "kept",
-                (unsigned long long)st->dropped, score_only ? "do not" : "dropped");
+        cli_out(c, ": %llu %s, %llu %s", (unsigned long long)st->kept,
+                score_only ? (st->kept == 1 ? "passes the rules" : "pass the rules") : "kept",
+                (unsigned long long)st->dropped,
+                score_only ? (st->dropped == 1 ? "does not" : "do not") : "dropped");
     if (st->bad) cli_out(c, "; %llu bad line%s", (unsigned long long)st->bad, cli_s(st->bad));
     cli_out(c, "\n%s of text, %s, %.0f MB per CPU-second\n",
             leat__format_bytes(st->text_bytes, in, sizeof in),

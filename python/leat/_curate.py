@@ -14,7 +14,7 @@ from typing import Any
 from . import _check, _curate_config, _curate_early, _curate_measure, _curate_plan, _curate_report, _curate_steps, _leat
 from ._curate_config import NAMES, Options
 from ._curate_steps import Run
-from ._errors import ArgumentError, BudgetError, DataError, Error, ExistsError, FormatError, NotFoundError, StorageError, hidden, reason, shown
+from ._errors import ArgumentError, BudgetError, DataError, Error, ExistsError, FormatError, NotFoundError, StorageError, counted, hidden, reason, shown
 from ._pack import Path
 from ._train import _hold, run_folder
 
@@ -169,7 +169,7 @@ def _do(run: Run, step: str, state: dict[str, Any], line: _Line, again: bool) ->
     key, old = _key(run, step, found), state["steps"].get(step)
     if not again and _is_done(run, step, old, key):
         state["steps"][step]["reused"] = True
-        line.end(f"{old['rows']} rows, as before")
+        line.end(f"{counted(old['rows'], 'row')}, as before")
         return
     resume = isinstance(old, dict) and old.get("state") == "running" and old.get("key") == key
     options = run.steps[step] or {}
@@ -191,7 +191,7 @@ def _do(run: Run, step: str, state: dict[str, Any], line: _Line, again: bool) ->
     judged = _curate_measure.limit(step, seen, outcome, cpus, _curate_plan.gpus() > 0)
     record.update({"dropped": {}, **outcome, **seen, **judged, "state": "done", "made": {**earlier.get("made", {}), **_made(run, step)}})
     _save(run.folder, state)
-    line.end(f"{record['rows']} rows in {seen['seconds']:.1f} s, limit: {judged['limit']}")
+    line.end(f"{counted(record['rows'], 'row')} in {seen['seconds']:.1f} s, limit: {judged['limit']}")
 
 
 def _result(run: Run, state: dict[str, Any], seconds: float) -> dict[str, Any]:

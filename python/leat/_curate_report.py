@@ -17,7 +17,7 @@ import numpy as np
 from . import _check, _leat
 from ._curate_steps import Run, chosen
 from ._dataset import Dataset
-from ._errors import Error, StorageError
+from ._errors import Error, StorageError, counted
 
 _SIDE = 96  # pixels of the shorter side of a picture
 _CHOSEN, _PAIRS, _EXAMPLES, _BINS = 24, 8, 5, 40
@@ -152,7 +152,7 @@ def _page(run: Run, state: dict[str, Any], result: dict[str, Any]) -> Iterator[s
     yield ("<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" "
            "content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'\"><title>leat curate</title>"
            f"<style>{_STYLE}</style><h1>{sources}</h1>"
-           f"<p>{result['selected']:,} of {result['samples']:,} images are selected; {result['unreadable']:,} could not be read.</p>")
+           f"<p>{result['selected']:,} of {counted(result['samples'], 'image', ',')} selected; {result['unreadable']:,} could not be read.</p>")
     yield _funnel(state)
     yield _steps(result)
     pictures, rows = _Pictures(run.pack), chosen(run)

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ._errors import counted
+
 
 def _table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
     """Aligns columns of text, except the last one."""
@@ -37,7 +39,7 @@ def plan(made: dict[str, Any]) -> str:
     rows += [(row["step"], duration(row["hours"]), size(row["memory_bytes"]), size(row["disk_bytes"]), size(row["read_bytes"]),
               size(row["traffic_bytes"])) for row in made["steps"]]
     more = ", and what depends on the model" if made["incomplete"] else ""
-    lines = [f"{made['samples']} images, {size(made['bytes'])}", _table(rows, (1, 2, 3, 4, 5)),
+    lines = [f"{counted(made['samples'], 'image')}, {size(made['bytes'])}", _table(rows, (1, 2, 3, 4, 5)),
              f"in all {duration(made['hours'])}{more}; {size(made['disk_bytes'])} of disk, {size(made['traffic_bytes'])} of traffic",
              made["sanity"]]
     if made["machine"]:
@@ -55,6 +57,6 @@ def result(made: dict[str, Any]) -> str:
                      step["limit"], step["advice"]))
     few = f"{made['asked']} images were asked for: fewer were left to select from" if made["asked"] else ""
     lines = [_table(rows, (1, 3)), *([few] if few else []), *([made["note"]] if made["note"] else []),
-             f"{made['selected']} of {made['samples']} images selected, {made['unreadable']} unreadable; {made['seconds']:.1f} s",
+             f"{made['selected']} of {counted(made['samples'], 'image')} selected, {made['unreadable']} unreadable; {made['seconds']:.1f} s",
              made["list"], *([made["dump"]] if made["dump"] else []), made["report"]]
     return "\n".join(lines)

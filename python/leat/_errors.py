@@ -22,6 +22,11 @@ def _is_huge(value: object) -> bool:
     return left == 0
 
 
+def counted(number: int, noun: str, separator: str = "") -> str:
+    """Returns "1 row" or "2000 rows"; with the separator ",", "2,000 rows"."""
+    return f"{number:{separator}} {noun}{'' if number == 1 else 's'}"
+
+
 def shown(value: object) -> str:
     """Returns a value for a message: its repr on one line, truncated when it is long."""
     if _is_huge(value):

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from . import _text
-from ._errors import ArgumentError, BudgetError, Error, ExistsError, LimitError, UnsupportedError
+from ._errors import ArgumentError, BudgetError, Error, ExistsError, LimitError, UnsupportedError, counted
 from ._train.__main__ import printed
 
 _CODES = ((ExistsError, 2), (ArgumentError, 2), (UnsupportedError, 2), (BudgetError, 3), (LimitError, 3))
@@ -41,8 +41,8 @@ def _run(command: str, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show(command: str, done: dict[str, Any], output: str) -> None:
-    dropped = f"{done['dropped']} dropped" if command == "filter" else f"{done['removed']} removed in {done['clusters']} clusters"
-    print(f"{done['documents']} documents: {done['kept']} kept, {dropped}")
+    dropped = f"{done['dropped']} dropped" if command == "filter" else f"{done['removed']} removed in {counted(done['clusters'], 'cluster')}"
+    print(f"{counted(done['documents'], 'document')}: {done['kept']} kept, {dropped}")
     print(f"{done['text_bytes'] / 2**20:.1f} MiB of text, {done['seconds']:.1f} s, "
           f"{done['text_bytes'] / 1e6 / max(done['cpu_seconds'], 1e-9):.0f} MB per CPU-second of all nodes")
     if done["limit"] != "none":
@@ -76,7 +76,7 @@ def main(command: str, text: str) -> int:
     except KeyboardInterrupt:
         return 130
     if done["bad"] and done["documents"] and not quiet:
-        print(f"leat {command}: warning: {done['bad']} line{'' if done['bad'] == 1 else 's'} could not be read: see {output}/bad.jsonl",
+        print(f"leat {command}: warning: {counted(done['bad'], 'line')} could not be read: see {output}/bad.jsonl",
               file=sys.stderr)
     failed = printed(command, (lambda: print(json.dumps(done))) if as_json else (lambda: _show(command, done, output)))
     if failed:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _check, _leat
-from ._errors import ArgumentError, DataError, shown
+from ._errors import ArgumentError, DataError, counted, shown
 from ._pack import Path, Progress, _run
 
 _COMPRESS = {"none": 0, "gzip": 1, "zstd": 2}
@@ -26,8 +26,7 @@ class NoTextError(DataError):
     """No line of the input has a text. `report` has the counts of the run, whose output is complete."""
 
     def __init__(self, report: dict[str, Any], output: str | None, unit: str) -> None:
-        lines = f"{report['bad']} {unit}{'' if report['bad'] == 1 else 's'}"
-        super().__init__(f"no {unit} has a text that could be read ({lines})" + (f": see {output}/bad.jsonl" if output else ""))
+        super().__init__(f"no {unit} has a text that could be read ({counted(report['bad'], unit)})" + (f": see {output}/bad.jsonl" if output else ""))
         self.report = report
 
 

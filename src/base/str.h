@@ -70,6 +70,12 @@ int leat__str_shell(leat__buf *out, const char *path);
 /* True for valid UTF-8 (no overlong forms, no surrogates). *good: length of the valid prefix. */
 bool leat__utf8_valid(const char *s, size_t len, size_t *good);
 
+/* Returns "" for a count of 1, else "s", for texts such as "%llu sample%s". */
+static inline const char *leat__plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* Paths. join inserts one '/'; base returns the part of `path` after the last '/'. relative_safe is true for
  * a path that may be created below a folder: relative, not empty, no NUL, and no "..", "." or empty part. */
 int leat__path_join(leat__buf *out, const char *dir, const char *name);

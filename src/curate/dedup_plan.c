@@ -149,12 +149,13 @@ int leat__dedup_plan(leat__dedup *d, leat_error *err)
             (words ? WORDS_FLOOR : FLOOR) + (pieces + (words ? documents * d->opts->shingle_words : 0)) / 8;
     }
     if (st->plan_memory > d->memory)
-        return leat__fail(err, LEAT_EBUDGET,
-                          "about %llu document%s %s of memory, the limit is %s (raise `memory` to %lluM)",
-                          (unsigned long long)documents, documents == 1 ? " needs" : "s need",
-                          leat__format_bytes(st->plan_memory, size, sizeof size),
-                          leat__format_bytes(d->memory, limit, sizeof limit),
-                          (unsigned long long)leat__ceil_div(st->plan_memory, 1u << 20));
+        return leat__fail(
+            err, LEAT_EBUDGET,
+            "about %llu document%s need%s %s of memory, the limit is %s (raise `memory` to %lluM)",
+            (unsigned long long)documents, leat__plural(documents), documents == 1 ? "s" : "",
+            leat__format_bytes(st->plan_memory, size, sizeof size),
+            leat__format_bytes(d->memory, limit, sizeof limit),
+            (unsigned long long)leat__ceil_div(st->plan_memory, 1u << 20));
     /* a part of a band takes twice its size when sorted, and gets a quarter of the memory */
     d->st.parts = (uint32_t)LEAT_MIN(documents * 2 * sizeof(leat__band_record) / (d->memory / 4) + 1, 256);
     d->plan_output = d->opts->compress ? text / COMPRESSED : text;
@@ -191,9 +192,9 @@ int leat__dedup_check_disk(const leat__dedup *d, leat_error *err)
     if (need <= free_disk) return 0;
     return leat__fail(
         err, LEAT_EBUDGET,
-        "%s: the run needs %s of disk for %llu documents, %s are free; give an output on a larger disk",
+        "%s: the run needs %s of disk for %llu document%s, %s are free; give an output on a larger disk",
         d->opts->output, leat__format_bytes(need, size, sizeof size), (unsigned long long)st->plan_documents,
-        leat__format_bytes(free_disk, limit, sizeof limit));
+        leat__plural(st->plan_documents), leat__format_bytes(free_disk, limit, sizeof limit));
 }
 
 /* ---- sketches ---- */

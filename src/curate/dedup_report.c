@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "curate/dedup.h"
 #include "curate/report_page.h"
 
@@ -155,17 +156,20 @@ static int put_page(const leat__dedup *d, const summary *s, const leat__dedup_id
     const leat_dedup_stats *st = d->stats;
     char name[64], note[64];
     leat__page_begin(out, d->fuzzy ? "leat dedup fuzzy" : "leat dedup exact");
-    leat__buf_printf(out, "<p>%llu documents: ", (unsigned long long)d->st.documents);
+    leat__buf_printf(out, "<p>%llu document%s: ", (unsigned long long)d->st.documents,
+                     leat__plural(d->st.documents));
     if (st->rule_count) leat__buf_printf(out, "%llu dropped by rules, ", (unsigned long long)d->st.dropped);
-    leat__buf_printf(out, "%llu kept, %llu removed in %llu clusters; %llu bad lines.</p>\n",
+    leat__buf_printf(out, "%llu kept, %llu removed in %llu cluster%s; %llu bad line%s.</p>\n",
                      (unsigned long long)st->kept, (unsigned long long)st->removed,
-                     (unsigned long long)st->clusters, (unsigned long long)st->bad);
+                     (unsigned long long)st->clusters, leat__plural(st->clusters),
+                     (unsigned long long)st->bad, leat__plural(st->bad));
     leat__page_heading(out, "Cluster sizes");
     leat__page_bars_begin(out);
     for (unsigned b = 0; b < SIZES; b++) {
         if (s->clusters[b] == 0) continue;
         bin_name(b, name, sizeof name);
-        snprintf(note, sizeof note, "%llu documents", (unsigned long long)s->documents[b]);
+        snprintf(note, sizeof note, "%llu document%s", (unsigned long long)s->documents[b],
+                 leat__plural(s->documents[b]));
         leat__page_bar(out, name, (double)s->clusters[b] / (double)LEAT_MAX(st->clusters, 1), s->clusters[b],
                        note);
     }

@@ -135,9 +135,10 @@ static void put_examples(leat__buf *out, const leat__filter_report *r, const lea
 void leat__filter_report_page(const leat__filter_report *r, const leat_filter_stats *st, leat__buf *out)
 {
     leat__page_begin(out, "leat filter");
-    leat__buf_printf(out, "<p>%llu documents: %llu kept, %llu dropped; %llu bad lines.</p>\n",
-                     (unsigned long long)st->documents, (unsigned long long)st->kept,
-                     (unsigned long long)st->dropped, (unsigned long long)st->bad);
+    leat__buf_printf(out, "<p>%llu document%s: %llu kept, %llu dropped; %llu bad line%s.</p>\n",
+                     (unsigned long long)st->documents, leat__plural(st->documents),
+                     (unsigned long long)st->kept, (unsigned long long)st->dropped,
+                     (unsigned long long)st->bad, leat__plural(st->bad));
     put_funnel(out, st);
     put_rules(out, st);
     put_languages(out, r, st);

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "curate/report_page.h"
 
 void leat__pieces_note(leat__buf *out, uint64_t pieces, uint64_t removed, uint64_t bytes, const char *id)
@@ -94,11 +95,12 @@ static void put_page(const leat__pieces_report *r, const leat__dedup *d, const c
     bool words = d->opts->level == LEAT_LEVEL_SUBSTRING;
     leat__page_begin(out, words ? "leat dedup substring" : "leat dedup exact");
     leat__buf_printf(out,
-                     "<p>%llu documents: %llu changed, %llu kept, %llu removed; %llu bytes of text taken "
-                     "out; %llu bad lines.</p>\n",
-                     (unsigned long long)d->st.documents, (unsigned long long)st->changed,
-                     (unsigned long long)st->kept, (unsigned long long)st->removed,
-                     (unsigned long long)st->bytes_removed, (unsigned long long)st->bad);
+                     "<p>%llu document%s: %llu changed, %llu kept, %llu removed; %llu byte%s of text taken "
+                     "out; %llu bad line%s.</p>\n",
+                     (unsigned long long)d->st.documents, leat__plural(d->st.documents),
+                     (unsigned long long)st->changed, (unsigned long long)st->kept,
+                     (unsigned long long)st->removed, (unsigned long long)st->bytes_removed,
+                     leat__plural(st->bytes_removed), (unsigned long long)st->bad, leat__plural(st->bad));
     leat__page_heading(out, "Changed documents");
     leat__page_histogram(out, &p);
     leat__page_heading(out, "Documents that lost most");

@@ -15,17 +15,13 @@ from typing import Any
 
 from .. import _train
 from . import options
-from .._errors import AdviceWarning, ArgumentError, BudgetError, Error, ExistsError, LimitError, UnsupportedError
+from .._errors import AdviceWarning, ArgumentError, BudgetError, Error, ExistsError, LimitError, UnsupportedError, counted
 
 _CODES = ((ExistsError, 2), (ArgumentError, 2), (UnsupportedError, 2), (BudgetError, 3), (LimitError, 3))
 
 
 def _code(error: Error) -> int:
     return next((code for kind, code in _CODES if isinstance(error, kind)), 4)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _flagged(error: Exception, command: str) -> str:
@@ -53,10 +49,10 @@ def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
         return
     if command == "dedup":
         without = result["without_vector"]
-        blank = (f"{_count(without, 'row')} without a vector (zeros or not finite) {'was' if without == 1 else 'were'} not compared "
+        blank = (f"{counted(without, 'row')} without a vector (zeros or not finite) {'was' if without == 1 else 'were'} not compared "
                  "and stay\n") if without else ""
-        print(f"{_count(result['samples'], 'row')}: {result['kept']} to keep, {result['removed']} to remove, with a similarity of "
-              f"{result['threshold']:.4f} or more\n{blank}{_count(result['clusters'], 'cluster')}, {_count(result['pairs'], 'pair')} compared, "
+        print(f"{counted(result['samples'], 'row')}: {result['kept']} to keep, {result['removed']} to remove, with a similarity of "
+              f"{result['threshold']:.4f} or more\n{blank}{counted(result['clusters'], 'cluster')}, {counted(result['pairs'], 'pair')} compared, "
               f"{result['seconds']:.1f} s")
         return
     if command == "export":
@@ -73,11 +69,11 @@ def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
         common = ", ".join(f"{name!r} {count}" for name, count in list(result["counts"].items())[:5])
         boxes = f" with {result['boxes']} boxes" if "boxes" in result else ""
         bad = f"\n{result['not_finite']} of them have no score: the model gave NaN or infinity" if result.get("not_finite") else ""
-        print(f"{_count(result['samples'], 'image')}{boxes} by {result['model']} in {result['seconds']:.1f} s, "
+        print(f"{counted(result['samples'], 'image')}{boxes} by {result['model']} in {result['seconds']:.1f} s, "
               f"{result['images_per_s']:.0f} images/s; most frequent: {common}{bad}{_verdict(result)}")
         return
     shares = ", ".join(f"{k} {100 * result[k]:.2f} %" for k in ("top1", "top5", "knn", "probe") if k in result)
-    print(f"{_count(result['epochs'], 'epoch')}, {_count(result['steps'], 'update')} in {result['seconds']:.1f} s, "
+    print(f"{counted(result['epochs'], 'epoch')}, {counted(result['steps'], 'update')} in {result['seconds']:.1f} s, "
           f"{result['images_per_s']:.0f} images/s, waiting for data {100 * result['data_share']:.1f} %"
           f"{', ' if shares else ''}{shares}{_verdict(result)}")
 

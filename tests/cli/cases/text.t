@@ -538,7 +538,7 @@ $ printf '{"text":"one two\\n----"}\n{"text":"One two\\n----"}\n{"text":"one two
 # numbers are compared exactly, whatever their kind
 $ for n in 1763430000000000000 1763430000000000100 9007199254740993 -1 NaN; do echo "{\"text\":\"a\",\"n\":$n}"; done > number.jsonl
 $ leat dedup exact number.jsonl -o number --keep field --keep-field n > /dev/null && cat number/kept-00000.jsonl
-! leat dedup: warning: 1 of 5 documents have no number in "n": kept only if no duplicate has one
+! leat dedup: warning: 1 of 5 documents has no number in "n": kept only if no duplicate has one
 {"text":"a","n":1763430000000000100}
 
 # -Infinity is the least number, NaN and others are none: they are counted
@@ -664,6 +664,23 @@ plan.json
 ! leat decontaminate: left: has an interrupted run of leat dedup (resume that run, or use --force to replace it)
 ! leat decontaminate: left: has an interrupted run of leat dedup (resume that run, or use --force to replace it)
 
+# One of each: in pages, plans and lines.
+$ printf '{"text": "one two three four"}\n' > one.jsonl; cat one.jsonl one.jsonl > two.jsonl; (cat two.jsonl; echo x) > three.jsonl
+> leat dedup fuzzy one.jsonl --plan | cut -d: -f1; leat dedup exact one.jsonl --plan | cut -d: -f1
+> leat dedup exact three.jsonl -o ones --report one.html > /dev/null 2>&1; grep -o '<p>[^<]*' one.html
+> leat dedup exact one.jsonl -o ones -f --level line --report one.html > /dev/null; grep -o '<p>[^<]*' one.html
+> leat filter three.jsonl --set words.min=5 --report one.html > /dev/null 2>&1; grep -om1 '<p>[^<]*' one.html
+> leat filter one.jsonl --score-only --set words.min=1 -o ones -f | head -n 1
+> leat decontaminate one.jsonl -o ones -f --eval one.jsonl --ngram 3 | sed -n 2p
+about 1 document
+14 bands of 8
+about 1 document
+<p>2 documents: 1 kept, 1 removed in 1 cluster; 1 bad line.
+<p>1 document: 0 changed, 1 kept, 0 removed; 0 bytes of text taken out; 0 bad lines.
+<p>2 documents: 0 kept, 2 dropped; 1 bad line.
+1 document: 1 passes the rules, 0 do not
+1 of 1 evaluation text was found; 0 have fewer than 3 words
+
 # Case does not count, in any script.
 $ printf '{"text": "ОДИН ДВА ТРИ"}\n{"text": "один, два, три"}\n' > case.jsonl; leat dedup exact case.jsonl -o case --normalize --json | jget kept
 1
@@ -674,7 +691,7 @@ $ leat decontaminate case.jsonl -o clean2 --eval case.jsonl --eval-field text,no
 
 # --score-only drops nothing.
 $ leat filter in.jsonl -o scored --score-only --set words.min=5 | head -n 1
-4 documents: 3 pass the rules, 1 do not; 1 bad line
+4 documents: 3 pass the rules, 1 does not; 1 bad line
 ! leat filter: warning: 1 line could not be read: see scored/bad.jsonl
 
 # Rules and an index of earlier documents together.

@@ -36,7 +36,7 @@ static void sizes_of_clusters(void **state)
     char *page = report(&o, "s.html");
     assert_null(strstr(page, "<8.0>"));
     assert_non_null(strstr(page, "&lt;8.0&gt;"));
-    assert_non_null(strstr(page, "45 documents: 9 kept, 36 removed in 8 clusters; 1 bad lines."));
+    assert_non_null(strstr(page, "45 documents: 9 kept, 36 removed in 8 clusters; 1 bad line."));
     leat__free(page);
     o.set = "words.min=4"; /* all documents have three words, so all are dropped */
     json = report(&o, "s.json");

@@ -74,7 +74,7 @@ static void pages_are_written(void **state)
     json_decref(root);
     assert_non_null(strstr(page, "Documents that lost most"));
     assert_non_null(strstr(page, "3 documents: 2 changed, 2 kept, 1 removed;"));
-    assert_non_null(strstr(page, "; 1 bad lines."));
+    assert_non_null(strstr(page, "; 1 bad line."));
     leat__free(json);
     leat__free(page);
 }
