@@ -20,10 +20,12 @@ def _rules(text: str) -> dict[str, float | None]:
     rules: dict[str, float | None] = {}
     for rule in filter(None, text.split(",")):
         name, equals, value = rule.partition("=")
+        if not equals:
+            raise ArgumentError(f'"{rule}" is not a change of a rule (words.min=20)')
         try:
             rules[name] = None if value == "off" else float(value)
         except ValueError:
-            raise ArgumentError(f"set: {rule}: a rule is NAME=NUMBER or NAME=off") from None
+            raise ArgumentError(f'"{rule}": the threshold is not a number or "off"') from None
     return rules
 
 

@@ -48,7 +48,10 @@ def _thresholds(rules: Any) -> str | None:
     parts = []
     for name, value in (rules or {}).items():
         _check.text("rules", name)
-        number = "off" if value is None else repr(_check.real(f"rules: {name}", value, -math.inf, math.inf))
+        try:
+            number = "off" if value is None else repr(_check.real(f"rules: {name}", value, -math.inf, math.inf))
+        except ArgumentError:
+            raise ArgumentError(f"rules: {name}: the threshold {shown(value)} is not a number or None, which switches the rule off") from None
         parts.append(f"{name}={number}")
     return ",".join(parts) or None
 

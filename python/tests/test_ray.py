@@ -396,6 +396,8 @@ def test_wrong_arguments(corpus, tmp_path, monkeypatch):
     ("dedup", dict(args=["exact", "c.jsonl"], plan=True), "--plan: does not work with --on ray"),
     ("filter", dict(args=["c.jsonl"], explain="d17", set="words.min=1"), "--explain: does not work with --on ray"),
     ("filter", dict(args=["c.jsonl"], set="words.min=1"), "output: is needed with --on ray"),
+    ("filter", dict(args=["c.jsonl"], set="words.min"), '"words.min" is not a change of a rule (words.min=20)'),
+    ("filter", dict(args=["c.jsonl"], set="words.min=no"), '"words.min=no": the threshold is not a number or "off"'),
 ])
 def test_the_command_without_an_output(command, values, message, capsys):
     assert _ray_main.main(command, json.dumps({**values, "on": "ray"})) == 2

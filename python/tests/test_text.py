@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+import math
 import random
 import re
 from pathlib import Path
@@ -54,6 +55,11 @@ def test_filter_options(docs, tmp_path):
         leat.filter_text(tmp_path / "bad.jsonl", tmp_path / "b2", profile="c4@paper", on_error="fail")
     with pytest.raises(leat.ArgumentError):
         leat.filter_text(docs, tmp_path / "x", profile="nothing")
+    for wrong in ("off", False, math.nan):
+        with pytest.raises(leat.ArgumentError, match=rf"^rules: words.min: the threshold {wrong!r} is not a number or None, which switches the rule off$"):
+            leat.filter_text(docs, tmp_path / "x", rules={"words.min": wrong})
+    with pytest.raises(leat.ArgumentError, match="\"words.min=off\": the profile has no such rule"):
+        leat.filter_text(docs, tmp_path / "x", rules={"words.min": None})
     with pytest.raises(leat.ArgumentError):
         leat.filter_text(docs, tmp_path / "x", profile="c4@paper", compress="lz4")
 
