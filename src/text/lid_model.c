@@ -19,6 +19,7 @@
  */
 #include "text/lid_model.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -84,15 +85,16 @@ static int take_byte(reader *r, uint8_t *v)
     return 0;
 }
 
-/* Reads the next n floats. They are moved to an aligned address; this overwrites up to 3 bytes before them,
- * which were already read. */
+/* Reads the next n floats, which must be finite: a NaN would make every score of a text NaN. They are moved
+ * to an aligned address; this overwrites up to 3 bytes before them, which were already read. */
 static int take_floats(reader *r, uint64_t n, const float **v)
 {
     if (n > (r->len - r->at) / sizeof(float)) return damaged(r, "the file is truncated");
     size_t off = (uintptr_t)(r->data + r->at) % sizeof(float);
     if (off > 0) memmove(r->data + r->at - off, r->data + r->at, n * sizeof(float));
     *v = (const float *)(const void *)(r->data + r->at - off);
-    r->at += n * sizeof(float);
+    for (uint64_t i = 0; i < n; i++, r->at += sizeof(float))
+        if (!isfinite((*v)[i])) return damaged(r, "a weight is not a finite number");
     return 0;
 }
 

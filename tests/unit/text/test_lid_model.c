@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "leat_test.h"
 
+#include <math.h>
 #include <stdio.h>
 
+#include "base/num.h"
 #include "text/lid.h"
 #include "text/lid_box.h"
 
@@ -111,6 +113,36 @@ static void damage_is_refused(void **state)
     expect_damage(q, q.matrix + 22 + 7 + 8, 0, 4, "parts of a quantiser");
 }
 
+/* Weights that are not finite are refused, in every matrix and with their offset. */
+static void weights_are_finite(void **state)
+{
+    const float wrong[] = {NAN, INFINITY, -INFINITY};
+    lid_box b = lid_box_new(), q = b;
+    leat__buf out;
+    char message[80];
+    q.setting[BOX_BUCKET] = 10;
+    q.setting[BOX_MAXN] = 3;
+    q.quantised = 1;
+    q.pruned = 4;
+    begin(&out);
+    lid_box_write(&b, &out);
+    const size_t last = out.len - sizeof(float);
+    leat__buf_clear(&out);
+    lid_box_write(&q, &out);
+    leat__buf_reset(&out);
+    const size_t places[] = {b.matrix + 17, b.matrix + 17 + 3 * sizeof(float), last};
+    for (size_t i = 0; i < LEAT_COUNT(wrong); i++) {
+        int64_t value = 0;
+        memcpy(&value, &wrong[i], sizeof wrong[i]);
+        for (size_t k = 0; k < LEAT_COUNT(places); k++) {
+            snprintf(message, sizeof message, "m.bin: damaged fastText model at offset %zu: a weight is not",
+                     places[k]);
+            expect_damage(b, places[k], value, sizeof wrong[i], message);
+        }
+        expect_damage(q, q.matrix + 22 + 7 + 16, value, sizeof wrong[i], "a weight is not a finite number");
+    }
+}
+
 /* Huge counts in a dictionary: both numbers agree, but the file does not have that many entries. */
 static void counts_are_not_believed(void **state)
 {
@@ -132,6 +164,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_are_read),
         cmocka_unit_test(damage_is_refused),
+        cmocka_unit_test(weights_are_finite),
         cmocka_unit_test(counts_are_not_believed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
