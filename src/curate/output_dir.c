@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -58,11 +59,20 @@ static int in_use(const char *folder, const char *path, leat_error *err)
     return leat__fail(err, LEAT_ESTATE, "%s: in use by another run", folder);
 }
 
+/* Fails when something else than a file has the name of the lock. The target of a link is not leat's. */
+static int check_lock(const char *path, leat_error *err)
+{
+    struct stat st;
+    if (lstat(path, &st) != 0 || S_ISREG(st.st_mode)) return 0;
+    return leat__fail(err, LEAT_EEXIST, "%s: is not a file: remove it first", path);
+}
+
 static int lock_file(leat__output_lock *l, const char *folder, leat_error *err)
 {
     const unsigned flags = LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_LOCK;
     bool ours;
     int rc = LEAT_ESTATE;
+    LEAT_TRY(check_lock(l->path, err));
     for (int i = 0; i < TRIES && rc == LEAT_ESTATE; i++) {
         bool there;
         rc = leat__file_open(&l->file, l->path, flags, err);

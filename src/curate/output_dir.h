@@ -20,7 +20,8 @@ typedef struct leat__output_lock {
     char *path;
 } leat__output_lock;
 
-/* Creates the folder and locks it. LEAT_ESTATE when another run is writing to it. */
+/* Creates the folder and locks it. LEAT_ESTATE when another run is writing to it, LEAT_EEXIST when the lock
+ * is a folder or a link. */
 int leat__output_lock_take(leat__output_lock *l, const char *folder, leat_error *err) LEAT_MUST_CHECK;
 /* Unlocks the folder; a zeroed lock is not held. */
 void leat__output_lock_drop(leat__output_lock *l);

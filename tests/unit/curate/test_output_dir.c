@@ -50,6 +50,23 @@ static void a_killed_run_leaves_no_lock(void **state)
     leat__output_lock_drop(&l);
 }
 
+static void a_lock_is_a_file(void **state)
+{
+    leat__output_lock l;
+    leat_error err = {0};
+    for (int link = 0; link < 2; link++) {
+        put("odd/target");
+        if (link) assert_int_equal(symlink("target", in_box("odd/.leat-lock")), 0);
+        else assert_int_equal(mkdir(in_box("odd/.leat-lock"), 0777), 0);
+        assert_int_equal(leat__output_lock_take(&l, in_box("odd"), &err), LEAT_EEXIST);
+        if (!strstr(err.message, "odd/.leat-lock: is not a file: remove it first"))
+            fail_msg("%s", err.message);
+        assert_int_equal(remove(in_box("odd/.leat-lock")), 0);
+    }
+    assert_int_equal(leat__output_lock_take(&l, in_box("odd"), NULL), 0);
+    leat__output_lock_drop(&l);
+}
+
 static void report(const char *folder)
 {
     leat__buf counts;
@@ -205,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_run_at_a_time),
         cmocka_unit_test(a_killed_run_leaves_no_lock),
+        cmocka_unit_test(a_lock_is_a_file),
         cmocka_unit_test(only_files_of_the_report_are_replaced),
         cmocka_unit_test(folders_are_refused),
         cmocka_unit_test(files_are_not_replaced_unasked),
