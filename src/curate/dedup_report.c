@@ -118,6 +118,7 @@ static int put_json(const leat__dedup *d, const summary *s, const leat__dedup_id
     leat__json_ku64(&j, "dropped", d->st.dropped);
     leat__json_ku64(&j, "bad", st->bad);
     leat__json_ku64(&j, "clusters", st->clusters);
+    leat__json_ku64(&j, "below_threshold", st->below_threshold);
     leat__json_key(&j, "sizes");
     leat__json_array(&j);
     for (unsigned b = 0; b < SIZES; b++) {
@@ -159,10 +160,13 @@ static int put_page(const leat__dedup *d, const summary *s, const leat__dedup_id
     leat__buf_printf(out, "<p>%llu document%s: ", (unsigned long long)d->st.documents,
                      leat__plural(d->st.documents));
     if (st->rule_count) leat__buf_printf(out, "%llu dropped by rules, ", (unsigned long long)d->st.dropped);
-    leat__buf_printf(out, "%llu kept, %llu removed in %llu cluster%s; %llu bad line%s.</p>\n",
-                     (unsigned long long)st->kept, (unsigned long long)st->removed,
-                     (unsigned long long)st->clusters, leat__plural(st->clusters),
-                     (unsigned long long)st->bad, leat__plural(st->bad));
+    leat__buf_printf(out, "%llu kept, %llu removed in %llu cluster%s", (unsigned long long)st->kept,
+                     (unsigned long long)st->removed, (unsigned long long)st->clusters,
+                     leat__plural(st->clusters));
+    if (d->opts->clusters == LEAT_CLUSTERS_COMPONENTS)
+        leat__buf_printf(out, " (%llu of them below the threshold to the kept one)",
+                         (unsigned long long)st->below_threshold);
+    leat__buf_printf(out, "; %llu bad line%s.</p>\n", (unsigned long long)st->bad, leat__plural(st->bad));
     leat__page_heading(out, "Cluster sizes");
     leat__page_bars_begin(out);
     for (unsigned b = 0; b < SIZES; b++) {

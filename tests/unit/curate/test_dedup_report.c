@@ -25,7 +25,7 @@ static void sizes_of_clusters(void **state)
     o.kind = LEAT_DEDUP_EXACT;
     char *json = report(&o, "s.json");
     assert_non_null(strstr(json, "\"documents\":45,\"kept\":9,\"removed\":36,\"dropped\":0,\"bad\":1,"
-                                 "\"clusters\":8,\"sizes\":["
+                                 "\"clusters\":8,\"below_threshold\":0,\"sizes\":["
                                  "{\"from\":2,\"to\":2,\"clusters\":1,\"documents\":2},"
                                  "{\"from\":3,\"to\":3,\"clusters\":1,\"documents\":3},"
                                  "{\"from\":4,\"to\":4,\"clusters\":1,\"documents\":4},"

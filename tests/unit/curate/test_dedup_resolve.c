@@ -35,10 +35,20 @@ static void stars_and_components(void **state)
     o.rows = 2;
     o.threshold = 0.65;
     o.clusters = LEAT_CLUSTERS_COMPONENTS;
+    char pages[1200];
+    int n = snprintf(pages, sizeof pages, "%s,", in_box("c.html"));
+    snprintf(pages + n, sizeof pages - (size_t)n, "%s", in_box("c.json"));
+    o.report = pages;
     dedup_ok(&o, &st);
     assert_int_equal(st.removed, 2);
     assert_int_equal(st.clusters, 1);
     assert_int_equal(st.below_threshold, 1); /* c, for a */
+    char *html = load_text("c.html"), *json = load_text("c.json");
+    assert_non_null(
+        strstr(html, "2 removed in 1 cluster (1 of them below the threshold to the kept one); 0 bad"));
+    assert_non_null(strstr(json, "\"clusters\":1,\"below_threshold\":1,"));
+    leat__free(html);
+    leat__free(json);
 }
 
 int main(void)
