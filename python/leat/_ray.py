@@ -407,6 +407,10 @@ def _plan(job: Job, answer: Options) -> None:
     form = [job.options["shard_bytes"], job.options["compress"]]  # places in the output follow from it
     if job.options["resume"] and os.path.exists(path):
         plan = _read_plan(path)
+        if plan["files"] == job.files:
+            for file, old, new in zip(job.files, plan.get("heads", ()), answer["heads"]):
+                if old != new:
+                    raise DataError(f"{file}: changed since the run began (use --force to start over)")
         if plan["settings"] != answer["settings"] or plan["form"] != form:
             raise StateError(f"{path}: the interrupted run had other inputs or options (use --force to start over)")
         job.files, job.parts, job.numbers = plan["files"], plan["input"], plan["numbers"]
@@ -418,7 +422,8 @@ def _plan(job: Job, answer: Options) -> None:
     units = answer["bands"] * partitions
     job.numbers = {"settings": answer["settings"], "parts": len(job.parts) + (answer["against"] > 0), "partitions": partitions,
                    "groups": min(units, nodes)}
-    plan = {"settings": answer["settings"], "form": form, "memory": job.options["memory"], "files": job.files, "input": job.parts,
+    plan = {"settings": answer["settings"], "form": form, "memory": job.options["memory"], "files": job.files, "heads": answer["heads"],
+            "input": job.parts,
             "numbers": job.numbers}
     with open(path + ".tmp", "w", encoding="utf-8") as file:
         json.dump({"plan": plan, "sum": _sum(plan)}, file)

@@ -277,12 +277,18 @@ def test_a_damaged_marker_is_refused(corpus, tmp_path, fake, monkeypatch):
     assert refused >= {"plan.json", "state.json", "places.json", "sketch", "part", "load"}
 
 
-@pytest.mark.parametrize("kind", ["filter", "fuzzy"])
+@pytest.mark.parametrize("kind", ["filter", "fuzzy", "exact"])
 def test_an_input_that_changes_is_named(kind, corpus, tmp_path, fake, monkeypatch):
     """Between the loss of an actor and the next attempt of its task."""
     fake()
     path = tmp_path / "in.jsonl"
     rows = [json.dumps({"id": i, "text": f"one two three four five six {i:05}"}) + "\n" for i in range(20000)]
+    changed = rows[::-1]
+    if kind == "exact":  # pairs, of which the longer line is kept after the change: more bytes than the first pass counted
+        def pair(i, *pads):
+            return [json.dumps({"id": i, "text": f"one two {i:05}", "pad": "x" * pad}) + "\n" for pad in pads]
+
+        rows, changed = ([line for i in range(10000) for line in pair(i, *pads)] for pads in ((0, 40), (40, 0)))
     path.write_text("".join(rows))
     plain, calls = Fake.get, []
 
@@ -290,16 +296,34 @@ def test_an_input_that_changes_is_named(kind, corpus, tmp_path, fake, monkeypatc
         if ref.call[1] == "run" and ref.call[2][0] == "step" and ref.call[2][5][0] == _ray.WRITE:
             calls.append(ref)
             if len(calls) == 3:
-                path.write_text("".join(reversed(rows)))
+                path.write_text("".join(changed))
                 raise self.exceptions.RayError("the actor died")
         return plain(self, ref)
 
     monkeypatch.setattr(Fake, "get", get)
     run = leat.filter_text if kind == "filter" else leat.dedup_text
-    options = dict(rules={"words.min": 3}) if kind == "filter" else dict(kind="fuzzy")
+    options = dict(rules={"words.min": 3}) if kind == "filter" else dict(kind=kind)
     with pytest.raises(leat.DataError, match="in.jsonl: changed since the run began"):
         run(path, tmp_path / "many", memory="256M", on="ray", task_bytes=200000, **options)
     assert len(calls) > 3 and not list((tmp_path / "many").glob("kept-*"))
+
+
+def test_an_input_that_changed_before_resuming_is_named(tmp_path, fake, monkeypatch):
+    fake()
+    for name in ("a", "b"):
+        write(tmp_path / f"{name}.jsonl", 900, 1)
+    options = dict(kind="exact", memory="256M", on="ray", task_bytes=40000)
+    inputs = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    plain = _ray.Job.join
+    monkeypatch.setattr(_ray.Job, "join", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        leat.dedup_text(inputs, tmp_path / "many", **options)
+    monkeypatch.setattr(_ray.Job, "join", plain)
+    with pytest.raises(leat.StateError, match="other inputs or options"):
+        leat.dedup_text(inputs[::-1], tmp_path / "many", resume=True, **options)
+    write(tmp_path / "b.jsonl", 901, 1)
+    with pytest.raises(leat.DataError, match="b.jsonl: changed since the run began"):
+        leat.dedup_text(inputs, tmp_path / "many", resume=True, **options)
 
 
 def test_failures_are_named(corpus, tmp_path, fake):

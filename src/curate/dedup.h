@@ -106,6 +106,8 @@ typedef struct leat__dedup {
     uint64_t bytes_done, bytes_total; /* in all passes, for progress */
     char settings[40];                /* hash of everything that affects the result */
     char run_key[40];                 /* hash of that, the form of the output and stamps of the inputs */
+    /* Hashes of each input: its path; its size and first bytes. NULL in tasks of a run in parts. */
+    uint64_t *input_name, *input_head;
     /* The index of an earlier run. Its documents have the lowest numbers. */
     leat__file *index;
     uint64_t against; /* documents in the index */
@@ -183,7 +185,7 @@ int leat__dedup_report(leat__dedup *d, leat__file *decisions, const leat__dedup_
                        leat_error *err) LEAT_MUST_CHECK;
 
 /* Saves the state, or loads it; *found is false when no state exists. LEAT_ESTATE: the state has
- * other inputs or options. */
+ * other inputs or options. LEAT_EDATA names an input that has changed. */
 int leat__dedup_save(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_load(leat__dedup *d, bool *found, leat_error *err) LEAT_MUST_CHECK;
 /* state_json writes the state as JSON; state_read reads a state of this run from another file. */

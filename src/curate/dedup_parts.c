@@ -120,6 +120,10 @@ static int begin(leat__dedup *d, leat__buf *json, leat_error *err)
     leat__json_ku64(&j, "against", d->against);
     leat__json_key(&j, "files");
     leat__part_files(&d->files, &j);
+    leat__json_key(&j, "heads");
+    leat__json_array(&j);
+    for (uint32_t i = 0; i < d->files.count; i++) leat__json_u64(&j, d->input_head[i]);
+    leat__json_end(&j);
     leat__json_end(&j);
     return json->status == 0 ? 0 : leat__fail_nomem(err, json->len, "the list of files");
 }

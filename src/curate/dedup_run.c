@@ -476,6 +476,8 @@ static void close_run(leat__dedup *d)
     leat__dedup_index_close(d);
     leat__output_lock_drop(&d->lock);
     leat__free(d->work);
+    leat__free(d->input_name);
+    leat__free(d->input_head);
     leat__free(d->order);
     leat__free(d->rank);
     leat__free(d);

@@ -118,6 +118,8 @@ void leat__dedup_state_json(const leat__dedup *d, leat__buf *out)
     put_list(&j, "input_sum", d->files.sum, d->files.sum ? d->files.count : 0);
     put_list(&j, "input_first", d->files.first, d->files.first ? d->files.count : 0);
     put_list(&j, "input_stamp", d->files.stamp, d->files.stamp ? d->files.count : 0);
+    put_list(&j, "input_name", d->input_name, d->input_name ? d->files.count : 0);
+    put_list(&j, "input_head", d->input_head, d->input_head ? d->files.count : 0);
     put_list(&j, "rule_counts", s->rule_counts, 2 * d->rules.count);
     leat__json_end(&j);
 }
@@ -182,6 +184,23 @@ static int take_lists(const leat__dedup *d, leat__dedup_state *s, const json_t *
     return 0;
 }
 
+/* Fails for a state with other settings. Names the first input that has changed, if the inputs have the same
+ * paths. */
+static int other_settings(const leat__dedup *d, const json_t *root, const char *path, leat_error *err)
+{
+    const json_t *names = json_object_get(root, "input_name"), *heads = json_object_get(root, "input_head");
+    uint32_t n = d->files.count, changed = n;
+    bool same = d->input_name && json_array_size(names) == n && json_array_size(heads) == n;
+    for (uint32_t i = n; i-- > 0 && same;) {
+        same = (uint64_t)json_integer_value(json_array_get(names, i)) == d->input_name[i];
+        if ((uint64_t)json_integer_value(json_array_get(heads, i)) != d->input_head[i]) changed = i;
+    }
+    if (same && changed < n) return leat__text_files_changed(&d->files, changed, err);
+    return leat__fail(err, LEAT_ESTATE,
+                      "%s: the interrupted run had other inputs or options (use `force` to start over)",
+                      path);
+}
+
 /* `sound`: the checksum of the file is right. */
 static int take_state(leat__dedup *d, leat__dedup_state *s, const json_t *root, bool sound, const char *path,
                       leat_error *err)
@@ -191,10 +210,7 @@ static int take_state(leat__dedup *d, leat__dedup_state *s, const json_t *root, 
         return leat__fail(err, LEAT_EFORMAT,
                           "%s: not a state of this version of leat (use `force` to start over)", path);
     if (!sound) return leat__sealed_damaged(path, err);
-    if (!leat__str_eq(settings, d->settings))
-        return leat__fail(err, LEAT_ESTATE,
-                          "%s: the interrupted run had other inputs or options (use `force` to start over)",
-                          path);
+    if (!leat__str_eq(settings, d->settings)) return other_settings(d, root, path, err);
 #define TAKE(name) s->name = (__typeof__(s->name))json_integer_value(json_object_get(root, #name));
     NUMBERS(TAKE)
 #undef TAKE
@@ -265,11 +281,13 @@ int leat__dedup_load(leat__dedup *d, bool *found, leat_error *err)
     return verify_work(d, err);
 }
 
-/* Hashes the path, size and first bytes of every input. */
-static int hash_inputs(const leat__dedup *d, leat__hasher *h, leat_error *err)
+/* Hashes the path, size and first bytes of every input: all to `h`, and each to the lists. The hashes in the
+ * lists have 63 bits, as JSON numbers are signed. */
+static int hash_inputs(leat__dedup *d, leat__hasher *h, leat_error *err)
 {
     uint8_t *head = leat__alloc(LEAT__MEM_CURATE, HEAD);
-    int rc = head ? 0 : leat__fail_nomem(err, HEAD, "a hash");
+    int rc = head ? two_lists(&d->input_name, &d->input_head, d->files.count, err)
+                  : leat__fail_nomem(err, HEAD, "a hash");
     for (uint32_t i = 0; i < d->files.count && rc == 0; i++) {
         leat__file *f = NULL;
         size_t got = 0;
@@ -278,6 +296,8 @@ static int hash_inputs(const leat__dedup *d, leat__hasher *h, leat_error *err)
         rc = leat__file_open(&f, d->files.path[i], LEAT__FILE_READ, err);
         if (rc == 0) rc = leat__file_pread_some(f, head, HEAD, 0, &got, err);
         leat__hasher_update(h, head, got);
+        d->input_name[i] = leat__hash64(d->files.path[i], strlen(d->files.path[i]), 0) >> 1;
+        d->input_head[i] = leat__hash64(head, got, d->files.size[i]) >> 1;
         leat__file_close(&f);
     }
     leat__free(head);

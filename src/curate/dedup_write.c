@@ -174,7 +174,10 @@ static int take(void *cookie, leat__text_chunk *c, leat_error *err)
         w->has_duplicates[k / 8] |= (uint8_t)(1u << k % 8);
     }
     const leat__buf *out = c->out;
-    LEAT_TRY(leat__shards_put(&w->out[LEAT__OUT_KEPT], out[OUT_KEPT].data, out[OUT_KEPT].len, err));
+    int rc = leat__shards_put(&w->out[LEAT__OUT_KEPT], out[OUT_KEPT].data, out[OUT_KEPT].len, err);
+    /* more bytes than RESOLVE counted; files before this one were compared when they ended */
+    if (rc == LEAT_EDATA) return leat__text_files_changed(&w->d->files, c->file, err);
+    if (rc != 0) return rc;
     LEAT_TRY(leat__shards_put(&w->out[LEAT__OUT_SECOND], out[OUT_CLUSTERS].data, out[OUT_CLUSTERS].len, err));
     return leat__shards_put(&w->out[LEAT__OUT_BAD], out[OUT_BAD].data, out[OUT_BAD].len, err);
 }

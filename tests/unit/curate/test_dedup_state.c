@@ -86,15 +86,6 @@ static void less_memory_loses_no_line(void **state)
     }
 }
 
-static void another_input_is_refused(void **state)
-{
-    leat_dedup_opts o = interrupted();
-    make_corpus("c.jsonl", 4001);
-    o.resume = 1;
-    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_ESTATE);
-    assert_non_null(strstr(err.message, "other inputs"));
-}
-
 /* Changes a bit of a file. */
 static void flip(const char *name, long at)
 {
@@ -105,6 +96,31 @@ static void flip(const char *name, long at)
     assert_int_equal(fseek(f, at, SEEK_SET), 0);
     fputc(c ^ 16, f);
     fclose(f);
+}
+
+static void another_input_is_refused(void **state)
+{
+    leat_dedup_opts o = interrupted();
+    char *before = load_text("c.jsonl");
+    o.resume = 1;
+    make_corpus("c.jsonl", 4001); /* another size */
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EDATA);
+    if (!strstr(err.message, "c.jsonl: changed since the run began")) fail_msg("%s", err.message);
+    put_text("c.jsonl", before);
+    flip("c.jsonl", 100); /* other first bytes */
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EDATA);
+    if (!strstr(err.message, "c.jsonl: changed since the run began")) fail_msg("%s", err.message);
+    put_text("c.jsonl", before);
+    put_text("d.jsonl", before); /* another path */
+    const char *const inputs[] = {in_box("d.jsonl")};
+    leat_dedup_opts other = o;
+    other.inputs = inputs;
+    assert_int_equal(leat_dedup_text(&other, &st, &err), LEAT_ESTATE);
+    assert_non_null(strstr(err.message, "other inputs or options"));
+    o.threshold = 0.9; /* another option */
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_ESTATE);
+    assert_non_null(strstr(err.message, "other inputs or options"));
+    leat__free(before);
 }
 
 /* The same size and the same first bytes: the run ends before anything is written. */
