@@ -64,6 +64,22 @@ def test_filter_options(docs, tmp_path):
         leat.filter_text(docs, tmp_path / "x", profile="c4@paper", compress="lz4")
 
 
+def test_scores_read_back_equal(tmp_path):
+    """Scores in files are those of `score_text`, to the last bit; whole numbers stay whole."""
+    texts = [f"{'word ' * n}and {'a' * n} longer, longer text. It ends!" for n in range(1, 40)]
+    write(tmp_path / "in.jsonl", [{"id": i, "text": text} for i, text in enumerate(texts)])
+    exact = leat.score_text(texts)
+    leat.filter_text(tmp_path / "in.jsonl", tmp_path / "all", score_only=True)
+    rows = read(tmp_path / "all" / "scores-00000.jsonl")
+    assert all([row[name] for row in rows] == list(values) for name, values in exact.items())
+    assert all(isinstance(row["words"], int) for row in rows)
+    leat.filter_text(tmp_path / "in.jsonl", tmp_path / "some", columns="+mean_word_length", rules={"mean_word_length.min": 1 / 0.19})
+    kept = {row["id"]: row["mean_word_length"] for row in read(tmp_path / "some" / "kept-00000.jsonl")}
+    kept |= {row["id"]: row["score"] for row in read(tmp_path / "some" / "reasons.jsonl")}
+    assert [kept[i] for i in range(len(texts))] == list(exact["mean_word_length"])
+    assert read(tmp_path / "some" / "reasons.jsonl")[0]["threshold"] == 1 / 0.19
+
+
 def test_filter_columns(docs, tmp_path):
     leat.filter_text(docs, tmp_path / "c", rules={"words.min": 5}, columns=["score", "id", "+words"])
     assert read(tmp_path / "c" / "kept-00000.jsonl")[1] == {"score": 1, "id": "d1", "words": 60}

@@ -140,23 +140,32 @@ void leat__json_i64(leat__json *j, int64_t v)
     leat__buf_printf(j->out, "%lld", (long long)v);
 }
 
+/* Writes the fewest digits, `least` or more, that read back equal. */
+static const char *exact_digits(double v, int least, char text[40])
+{
+    for (int digits = least; digits <= 17; digits++) {
+        snprintf(text, 40, "%.*g", digits, v);
+        if (digits == 17 || strtod(text, NULL) == v) break;
+    }
+    for (char *p = text; *p; p++) { /* printf may use the locale's decimal comma */
+        if (*p == ',') *p = '.';
+    }
+    return text;
+}
+
 void leat__json_double(leat__json *j, double v)
 {
     char text[40];
+    if (isfinite(v)) leat__json_raw(j, exact_digits(v, 6, text));
+    else leat__json_null(j);
+}
 
-    if (!isfinite(v)) {
-        leat__json_null(j);
-        return;
-    }
-    /* the fewest digits that read back equal; printf may use the locale's decimal comma */
-    for (int digits = 6; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, v);
-        if (strtod(text, NULL) == v) break;
-    }
-    for (char *p = text; *p; p++) {
-        if (*p == ',') *p = '.';
-    }
-    leat__json_raw(j, text);
+/* Any number of up to 15 digits reads back equal from them, so that fewer need not be tried. */
+void leat__json_number(leat__buf *out, double v)
+{
+    char text[40];
+    if (fabs(v) < 1e15 && v == trunc(v)) leat__buf_printf(out, "%lld", (long long)v); /* most scores */
+    else leat__buf_puts(out, isfinite(v) ? exact_digits(v, 15, text) : "null");
 }
 
 void leat__json_bool(leat__json *j, bool v)

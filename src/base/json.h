@@ -37,6 +37,9 @@ void leat__json_strn(leat__json *j, const char *s, size_t len);
 void leat__json_u64(leat__json *j, uint64_t v);
 void leat__json_i64(leat__json *j, int64_t v);
 void leat__json_double(leat__json *j, double v);
+/* Appends a number with the fewest digits that read back equal; null when it is not finite. Whole numbers
+ * below 1e15 have no exponent. */
+void leat__json_number(leat__buf *out, double v);
 void leat__json_bool(leat__json *j, bool v);
 void leat__json_null(leat__json *j);
 void leat__json_raw(leat__json *j, const char *json); /* a value that already is JSON */

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "curate/reasons.h"
 
 enum { FIELD_TEXT = -1, FIELD_ID = -2 };
 
@@ -108,7 +109,8 @@ static void put_score(const leat__columns *c, unsigned i, const leat__counts *co
         leat__json_text(out, lang, strlen(lang));
         return;
     }
-    leat__buf_printf(out, "\"%s\":%.9g", c->name[i], leat__score_value((unsigned)c->score[i], counts));
+    leat__buf_printf(out, "\"%s\":", c->name[i]);
+    leat__reason_score((unsigned)c->score[i], counts, out);
 }
 
 /* A part of the line to replace by the score of a column, or by the new text. */

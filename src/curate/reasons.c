@@ -7,12 +7,20 @@
 #include <math.h>
 #include <string.h>
 
+void leat__reason_score(unsigned score, const leat__counts *counts, leat__buf *out)
+{
+    const double value = leat__score_value(score, counts);
+    if (score == leat__score_lang) leat__buf_printf(out, "%.9g", value);
+    else leat__json_number(out, value);
+}
+
 void leat__reason_lang(const leat__counts *counts, leat__buf *out)
 {
     if (!counts->lang) return;
     leat__buf_puts(out, ",\"lang\":");
     leat__json_text(out, counts->lang, strlen(counts->lang));
-    leat__buf_printf(out, ",\"lang_score\":%.6g", (double)counts->lang_score);
+    leat__buf_puts(out, ",\"lang_score\":");
+    leat__reason_score(leat__score_lang, counts, out);
 }
 
 static void put_name(leat__buf *out, const leat__rule *rule)
@@ -37,8 +45,11 @@ void leat__reason_put(const leat__rule_verdict *v, const leat__line_names *names
     put_name(out, rule);
     leat__buf_puts(out, ",\"profile\":\"");
     leat__buf_puts(out, rule->profile);
-    leat__buf_printf(out, "\",\"score\":%.9g,\"threshold\":%.9g,\"failed\":[",
-                     leat__score_value(rule->score, v->counts), rule->threshold);
+    leat__buf_puts(out, "\",\"score\":");
+    leat__reason_score(rule->score, v->counts, out);
+    leat__buf_puts(out, ",\"threshold\":");
+    leat__json_number(out, rule->threshold);
+    leat__buf_puts(out, ",\"failed\":[");
     const char *comma = "";
     for (unsigned i = 0; i < v->rules->count; i++) {
         if (!v->failed[i]) continue;

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/json.h"
+#include "base/num.h"
 
 static void nesting_commas_and_escapes(void **state)
 {
@@ -99,9 +100,34 @@ static void indented_output_parses(void **state)
     leat__buf_reset(&b);
 }
 
+static void numbers_without_a_writer(void **state)
+{
+    static const struct {
+        double value;
+        const char *text;
+    } known[] = {
+        {0, "0"},       {7, "7"},          {999999999, "999999999"}, {1234567890123.0, "1234567890123"},
+        {-2.5, "-2.5"}, {0.1, "0.1"},      {1e-5, "1e-05"},          {1 / 3.0, "0.3333333333333333"},
+        {NAN, "null"},  {INFINITY, "null"}};
+    leat__buf b;
+    leat__buf_init(&b, LEAT__MEM_MISC, 1000);
+    for (size_t i = 0; i < LEAT_COUNT(known); i++) {
+        leat__buf_clear(&b);
+        leat__json_number(&b, known[i].value);
+        assert_string_equal(leat__buf_str(&b), known[i].text);
+    }
+    for (int over = 1; over < 200; over++) {
+        leat__buf_clear(&b);
+        leat__json_number(&b, over / 197.0);
+        assert_true(strtod(leat__buf_str(&b), NULL) == over / 197.0);
+    }
+    leat__buf_reset(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_without_a_writer),
         cmocka_unit_test(nesting_commas_and_escapes),
         cmocka_unit_test(bad_bytes_become_replacement_characters),
         cmocka_unit_test(numbers_read_back_equal),

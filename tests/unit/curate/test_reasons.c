@@ -42,6 +42,10 @@ static void a_line_names_all_violated_rules(void **state)
     leat__buf_clear(&out);
     leat__reason_lang(&counts, &out);
     assert_string_equal(leat__buf_str(&out), ",\"lang\":\"de\",\"lang_score\":0.5");
+    counts.lang_score = 1.0f / 3;
+    leat__buf_clear(&out);
+    leat__reason_score(leat__score_lang, &counts, &out);
+    assert_true(strtof(leat__buf_str(&out), NULL) == 1.0f / 3);
     leat__buf_reset(&out);
     assert_no_leaks();
 }
