@@ -205,7 +205,7 @@ const cli_command cli_cmd_check = {
     .examples =
         (const cli_example[]){
             {"leat check photos.leat -o photos.check.leat", "all images of a pack"},
-            {"leat check photos -o photos.check.leat --csv photos.csv", "a folder, and a table to read"},
+            {"leat check photos -o folder.check.leat --csv photos.csv", "a folder, and a table to read"},
             {"leat check train-*.tar -o train.check.leat --limits dark=40,grey=off",
              "tar shards, with limits of your own"},
             {"leat check photos.leat --labels -e vectors.leat -o labels.leat --csv wrong.csv",

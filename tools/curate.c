@@ -30,13 +30,14 @@ const cli_command cli_cmd_curate = {
     .name = "curate",
     .summary = "pack, check, embed, deduplicate and select images in one run",
     .examples =
-        (const cli_example[]){{"leat curate photos -o run --share 0.1",
-                               "a tenth of a folder, diverse, with the same shares of classes"},
-                              {"leat curate photos -o run -c worker.yaml", "steps and options of a file"},
-                              {"leat curate s3://bucket/photos -o run -n 10000 --plan",
-                               "time, memory and traffic before it starts"},
-                              {"leat curate photos.leat -o run --share 0.1 --from select", "choose again"},
-                              {NULL, NULL}},
+        (const cli_example[]){
+            {"leat curate photos -o run --share 0.1",
+             "a tenth of a folder, diverse, with the same shares of classes"},
+            {"leat curate photos -o configured -c worker.yaml", "steps and options of a file"},
+            {"leat curate s3://bucket/photos -o run -n 10000 --plan",
+             "time, memory and traffic before it starts"},
+            {"leat curate photos.leat -o run --share 0.1 --from select", "choose again"},
+            {NULL, NULL}},
     .description =
         "Steps: pack, check, train, embed, tag, dedup, semantic, select, dump. train, tag and semantic run "
         "when the file names them. Each is another command, with the options of that command; false in the "

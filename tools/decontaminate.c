@@ -119,7 +119,7 @@ const cli_command cli_cmd_decontaminate = {
         (const cli_example[]){
             {"leat decontaminate crawl -o clean --eval mmlu.jsonl,gsm8k.jsonl --eval-field question",
              "drop documents that share 13 consecutive words with a question"},
-            {"leat decontaminate crawl -o clean --eval evals --by span --window 200",
+            {"leat decontaminate crawl -o cut --eval evals --by span --window 200",
              "cut the shared text out, with 200 bytes around it"},
             {NULL, NULL}},
     .description = "Compares the n-grams of words of every document with those of the evaluation sets; "

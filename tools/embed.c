@@ -27,9 +27,10 @@ const cli_command cli_cmd_embed = {
     .examples =
         (const cli_example[]){
             {"leat embed photos.leat -o vectors.leat", "the built-in embedding, no PyTorch"},
-            {"leat embed photos.leat -o vectors.leat -m run", "by a model that leat train wrote"},
+            {"leat embed photos.leat -o trained.leat -m run", "by a model that leat train wrote"},
             {"leat embed photos.leat -o scores.leat -m run --logits", "classes of new images"},
-            {"leat embed photos.leat -o vectors.leat -m timm/vit_small_patch16_224", "by a pretrained model"},
+            {"leat embed photos.leat -o pretrained.leat -m timm/vit_small_patch16_224",
+             "by a pretrained model"},
             {NULL, NULL}},
     .description =
         "Writes a pack with the same keys in the same order and a field 'vector'. With --logits the "

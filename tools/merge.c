@@ -85,7 +85,7 @@ const cli_command cli_cmd_merge = {
     .name = "merge",
     .summary = "merge packs into one, without encoding images again",
     .examples = (const cli_example[]){{"leat merge a.leat b.leat -o all.leat", "all samples of both"},
-                                      {"leat merge old.leat new.leat -o all.leat --duplicates last",
+                                      {"leat merge old.leat new.leat -o newest.leat --duplicates last",
                                        "samples of new.leat replace those of old.leat"},
                                       {"leat merge a.leat b.leat -o cats.leat --where \"label == 'cat'\"",
                                        "samples of one class"},

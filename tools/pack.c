@@ -236,18 +236,19 @@ const cli_command cli_cmd_pack = {
     .name = "pack",
     .summary = "pack images into one fast, checksummed file",
     .examples =
-        (const cli_example[]){{"leat pack photos -o photos.leat", "a folder with a folder per class"},
-                              {"leat pack train-*.tar -o train.leat --images keep", "shards of a WebDataset"},
-                              {"leat pack train-*.tar -o train.leat --members jpg,cls,txt --default label=-1",
-                               "samples without a class have the label -1"},
-                              {"leat pack list.csv -o list.leat --on-error skip --report bad.jsonl",
-                               "a manifest with paths and labels"},
-                              {"leat pack big.leat -o few.leat --where 'label < 10 and score in 0.2..0.8'",
-                               "samples that meet a condition"},
-                              {"leat pack photos -o photos.leat --check check.leat", "also find poor images"},
-                              {"leat pack big.leat -o small.leat --keys keys.txt --max-side 256",
-                               "a part of a pack, made smaller"},
-                              {NULL, NULL}},
+        (const cli_example[]){
+            {"leat pack photos -o photos.leat", "a folder with a folder per class"},
+            {"leat pack train-*.tar -o train.leat --images keep", "shards of a WebDataset"},
+            {"leat pack train-*.tar -o labelled.leat --members jpg,cls,txt --default label=-1",
+             "samples without a class have the label -1"},
+            {"leat pack list.csv -o list.leat --on-error skip --report bad.jsonl",
+             "a manifest with paths and labels"},
+            {"leat pack big.leat -o few.leat --where 'label < 10 and score in 0.2..0.8'",
+             "samples that meet a condition"},
+            {"leat pack photos -o checked.leat --check check.leat", "also find poor images"},
+            {"leat pack big.leat -o small.leat --keys keys.txt --max-side 256",
+             "a part of a pack, made smaller"},
+            {NULL, NULL}},
     .description =
         "Reads every sample, decodes every image once to check that it is valid (unless "
         "--trust), and writes a pack: one file, or shards, with an index and checksums. The "

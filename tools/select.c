@@ -203,7 +203,7 @@ const cli_command cli_cmd_select = {
                                "chosen.leat",
                                "a thousand images that are far from each other"},
                               {"leat select photos.leat -e vectors.leat -s diversity --min-distance 0.1 -o "
-                               "chosen.leat",
+                               "distinct.leat",
                                "as many as differ by a distance of 0.1"},
                               {"leat select photos.leat --with photos.check.leat --where 'issues == 0 and "
                                "blur > 50' -o good.leat",

@@ -30,7 +30,7 @@ const cli_command cli_cmd_tag = {
     .examples =
         (const cli_example[]){
             {"leat tag photos.leat -o tags.leat -m run", "by a model that leat train wrote"},
-            {"leat tag photos.leat -o tags.leat -m model.onnx --classes names.txt --top 3",
+            {"leat tag photos.leat -o best3.leat -m model.onnx --classes names.txt --top 3",
              "by another model, with names and the three best classes"},
             {"leat tag photos.leat -o boxes.leat -m detector.pt -b 4",
              "boxes of a scripted torchvision detector"},

@@ -116,10 +116,11 @@ const cli_command cli_cmd_train = {
         (const cli_example[]){
             {"leat train train.leat --val val.leat -o run", "a ResNet-50, 90 epochs"},
             {"leat train train.leat --val val.leat -o run --resume", "resume an interrupted run"},
-            {"leat train cifar.leat --val test.leat -o run -m resnet9 -e 16 -b 512 --schedule onecycle --tta",
+            {"leat train cifar.leat --val test.leat -o cifar-run -m resnet9 -e 16 -b 512 --schedule onecycle "
+             "--tta",
              "small images, quickly"},
-            {"leat train photos.leat -o run --method simclr -m resnet18", "without labels"},
-            {"torchrun --nproc-per-node 8 --no-python leat train train.leat -o run", "eight GPUs"},
+            {"leat train photos.leat -o simclr-run --method simclr -m resnet18", "without labels"},
+            {"torchrun --nproc-per-node 8 --no-python leat train train.leat -o run8", "eight GPUs"},
             {NULL, NULL}},
     .description =
         "Trains with PyTorch; leat loads the data. Accelerator, precision, ranks and stem are "

@@ -171,6 +171,36 @@ static void examples_parse(void **state)
     assert_true(tried > 0);
 }
 
+/* Copies the file or folder that an example writes; false where it writes none, or is meant to find it there.
+ */
+static bool output_of(const char *command, char *out, size_t size)
+{
+    static const char *const finds_it[] = {" --resume", " --force", " --from ", " --plan", " --if-exists "};
+    const char *at = strstr(command, " -o ");
+    for (size_t i = 0; i < LEAT_COUNT(finds_it); i++)
+        if (strstr(command, finds_it[i])) return false;
+    if (!at) return false;
+    snprintf(out, size, "%.*s", (int)strcspn(at + 4, " "), at + 4);
+    return true;
+}
+
+/* The examples of a page can be run in sequence: an output that exists would be refused. */
+static void examples_write_different_files(void **state)
+{
+    size_t tried = 0;
+    for (size_t i = 0; commands[i]; i++)
+        for (const cli_example *e = commands[i]->examples; e->command; e++) {
+            char one[256], other[256];
+            if (leat__str_eq(commands[i]->name, "append") || !output_of(e->command, one, sizeof one))
+                continue;
+            tried++;
+            for (const cli_example *before = commands[i]->examples; before < e; before++)
+                CHECK(!output_of(before->command, other, sizeof other) || !leat__str_eq(one, other),
+                      "two examples write %s: %s; %s", one, before->command, e->command);
+        }
+    assert_true(tried > 30);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +208,7 @@ int main(void)
         cmocka_unit_test(twins_are_accepted),
         cmocka_unit_test(messages_name_flags),
         cmocka_unit_test(examples_parse),
+        cmocka_unit_test(examples_write_different_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
