@@ -691,7 +691,7 @@ def test_wrong_values_are_found_before_anything_runs(photos, tmp_path):
             (photos, {"select": {"count": 3, "strategies": [{"strategy": "balance", "column": "lable"}]}}, "there is no .*'lable'"),
             (photos, {"select": {"where": "orientation == 1"}}, "column 'orientation' is in .*run/check.leat and .*run/duplicates.leat; write 'check.orientation' or"),
             (photos, {"select": {"where": "check.blurr > 1"}}, "no field 'check.blurr'"),
-            (pack, {"select": {"where": "label == 'cow'"}}, "no class of this name"),
+            (pack, {"select": {"where": "label == 'cow'"}}, "no class of the name 'cow'"),
             (photos, {"select": {"count": 3}, "dump": {"to": "folder", "output": str(photos)}}, "is the source"),
             (pack, {"select": {"count": 3}, "dump": {"to": "pack", "output": str(pack)}}, "is the source"),
             (photos, {"select": {"count": 3}, "dump": {"to": "pack", "output": str(taken)}}, "taken.leat: already exists"),

@@ -334,6 +334,28 @@ const char *leat__str_nearest(const char *word, const char *const *words, size_t
     return best_distance <= worth ? best : NULL;
 }
 
+#define NAMES_SHOWN 10u
+#define NAMES_TAIL 32u /* bytes of " and 18446744073709551615 more" */
+
+void leat__names_add(leat__names *list, const char *name)
+{
+    const char *comma = list->shown > 0 ? ", " : "";
+    const size_t room = sizeof list->text - NAMES_TAIL - list->len;
+    const bool skipped = list->all++ > list->shown;
+    if (skipped || list->shown == NAMES_SHOWN || strlen(comma) + strlen(name) >= room) return;
+    list->len += (size_t)snprintf(list->text + list->len, room, "%s%s", comma, name);
+    list->shown++;
+}
+
+const char *leat__names_end(leat__names *list)
+{
+    const unsigned long long more = list->all - list->shown;
+    if (list->all == 0) snprintf(list->text, sizeof list->text, "none");
+    else if (more > 0)
+        snprintf(list->text + list->len, NAMES_TAIL, "%s%llu more", list->shown > 0 ? " and " : "", more);
+    return list->text;
+}
+
 /* Length of the valid UTF-8 character at s, 0 when it is not valid. */
 static size_t utf8_one(const unsigned char *s, size_t len)
 {

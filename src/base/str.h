@@ -50,6 +50,15 @@ char *leat__format_seconds(double seconds, char *out, size_t size);
 size_t leat__str_distance(const char *a, const char *b);
 const char *leat__str_nearest(const char *word, const char *const *words, size_t n);
 
+/* A list of names for a message: the first ten that fit, then how many more there are. Starts as {0}. */
+typedef struct leat__names {
+    char text[320]; /* "a, b, c and 5 more"; valid after leat__names_end */
+    size_t len;
+    uint64_t shown, all;
+} leat__names;
+void leat__names_add(leat__names *list, const char *name);
+const char *leat__names_end(leat__names *list); /* returns list->text */
+
 /* Makes `s` printable: control characters and bytes that are not UTF-8 become \xHH; cut to `size`
  * bytes. Returns `out`. */
 const char *leat__str_shown(const char *s, char *out, size_t size);

@@ -177,10 +177,16 @@ static int find(const leat__column_packs *s, const char *name, const leat__pack_
     if (rc != LEAT_ENOFIELD) return rc;
     const char **names = LEAT_NEW_ARRAY(CURATE, const char *, (size_t)s->columns + 1);
     if (!names) return leat__fail_nomem(err, s->columns * sizeof *names, "columns");
-    for (uint32_t i = 0; i < s->columns; i++) names[i] = shown_name(&s->column[i]);
+    leat__names list = {0};
+    for (uint32_t i = 0; i < s->columns; i++) {
+        names[i] = shown_name(&s->column[i]);
+        leat__names_add(&list, names[i]);
+    }
     const char *near = leat__str_nearest(name, names, s->columns);
     if (near) leat__fail(err, LEAT_ENOFIELD, "there is no column '%s'; did you mean '%s'?", name, near);
-    else leat__fail(err, LEAT_ENOFIELD, "there is no int or float column '%s'", name);
+    else
+        leat__fail(err, LEAT_ENOFIELD, "there is no int or float column '%s' (there are %s)", name,
+                   leat__names_end(&list));
     leat__free(names);
     return rc;
 }

@@ -134,15 +134,15 @@ static int add(parser *p, node n, uint32_t *number)
 /* Fails, listing the fields that a condition can use. */
 static int unknown_field(const parser *p, size_t at, const char *name, size_t size)
 {
-    char what[400];
-    int n =
-        snprintf(what, sizeof what, "no field '%.*s' (there are key", (int)LEAT_MIN(size, (size_t)60), name);
-    for (uint32_t i = 0; i < p->names->field_count && (size_t)n < sizeof what; i++) {
+    char what[480];
+    leat__names list = {0};
+    leat__names_add(&list, "key");
+    for (uint32_t i = 0; i < p->names->field_count; i++) {
         const leat_field *f = &p->names->fields[i];
-        if (f->type == LEAT_FIELD_INT || f->type == LEAT_FIELD_FLOAT)
-            n += snprintf(what + n, sizeof what - (size_t)n, ", %s", f->name);
+        if (f->type == LEAT_FIELD_INT || f->type == LEAT_FIELD_FLOAT) leat__names_add(&list, f->name);
     }
-    if ((size_t)n < sizeof what) snprintf(what + n, sizeof what - (size_t)n, ")");
+    snprintf(what, sizeof what, "no field '%.*s' (there are %s)", (int)LEAT_MIN(size, (size_t)60), name,
+             leat__names_end(&list));
     return fail_at(p, LEAT_ENOFIELD, at, what);
 }
 
@@ -255,6 +255,20 @@ static bool is_text(const node *n)
     return n->kind == TEXT || n->kind == KEY;
 }
 
+/* Fails, listing classes; names the nearest one where there is one. */
+static int unknown_class(const parser *p, const node *text, const char *const *classes, uint64_t count)
+{
+    char what[480], name[61];
+    leat__names list = {0};
+    snprintf(name, sizeof name, "%.*s", (int)LEAT_MIN(text->size, sizeof name - 1), text->text);
+    const char *near = leat__str_nearest(name, classes, (size_t)count);
+    for (uint64_t i = 0; i < count; i++) leat__names_add(&list, classes[i]);
+    if (near) snprintf(what, sizeof what, "no class of the name '%s'; did you mean '%.200s'?", name, near);
+    else
+        snprintf(what, sizeof what, "no class of the name '%s' (there are %s)", name, leat__names_end(&list));
+    return fail_at(p, LEAT_ENOCLASS, text->at, what);
+}
+
 /* Replaces text that is compared with a field by the number of that class name. */
 static int class_number(parser *p, const node *side, node *text)
 {
@@ -272,7 +286,7 @@ static int class_number(parser *p, const node *side, node *text)
         text->i = (int64_t)i;
         return 0;
     }
-    return fail_at(p, LEAT_ENOCLASS, text->at, "no class of this name");
+    return unknown_class(p, text, classes, count);
 }
 
 /* Checks that both sides are numbers, or both text. */

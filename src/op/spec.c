@@ -113,10 +113,17 @@ static int find_param(const cursor *c, const leat__op_def *def, const char *name
     for (*i = 0; *i < def->param_count; ++*i)
         if (strcmp(def->params[*i].name, name) == 0) return 0;
     const char *names[LEAT__OP_PARAMS_MAX];
-    for (*i = 0; *i < def->param_count; ++*i) names[*i] = def->params[*i].name;
+    leat__names list = {0};
+    for (*i = 0; *i < def->param_count; ++*i) {
+        names[*i] = def->params[*i].name;
+        leat__names_add(&list, names[*i]);
+    }
     const char *near = leat__str_nearest(name, names, def->param_count);
-    return leat__fail(c->err, LEAT_EINVAL, "%s has no parameter '%s'%s%s%s", def->name, name,
-                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    if (near)
+        return leat__fail(c->err, LEAT_EINVAL, "%s has no parameter '%s'; did you mean '%s'?", def->name,
+                          name, near);
+    return leat__fail(c->err, LEAT_EINVAL, "%s has no parameter '%s' (there are %s)", def->name, name,
+                      leat__names_end(&list));
 }
 
 static int read_op(cursor *c);

@@ -36,3 +36,8 @@ $ leat help ops | grep -e '^COMBINATORS' -e 'RandomApply(Color'
 COMBINATORS: APPLY THE OPS INSIDE
 ! leat load: there is no op 'RANDOMAPPLY'; did you mean 'RandomApply'?
 = 2
+
+# an unknown parameter of an op
+$ leat load $LEAT_TEST_DATA/images-1.1.leat --ops 'RandomResizedCrop(224, colour=3)'
+! leat load: RandomResizedCrop has no parameter 'colour' (there are size, scale, ratio, interpolation, like)
+= 2

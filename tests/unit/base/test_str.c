@@ -140,6 +140,23 @@ static void hints(void **state)
     assert_null(leat__str_nearest(big, words, 4));
 }
 
+static void names_are_listed(void **state)
+{
+    leat__names none = {0}, few = {0}, many = {0}, large = {0};
+    char big[200] = "";
+    (void)state;
+    memset(big, 'a', sizeof big - 1);
+    assert_string_equal(leat__names_end(&none), "none");
+    leat__names_add(&few, "cat");
+    leat__names_add(&few, "dog");
+    assert_string_equal(leat__names_end(&few), "cat, dog");
+    for (char c[] = "a"; *c < 'a' + 13; ++*c) leat__names_add(&many, c);
+    assert_string_equal(leat__names_end(&many), "a, b, c, d, e, f, g, h, i, j and 3 more");
+    for (int i = 0; i < 2; i++) leat__names_add(&large, big);
+    leat__names_add(&large, "b"); /* names after one that did not fit are only counted */
+    assert_non_null(strstr(leat__names_end(&large), "aaa and 2 more"));
+}
+
 static void quoted_keys(void **state)
 {
     static const char *const of[][2] = {{"a/1.jpg", "a/1.jpg"},
@@ -290,6 +307,7 @@ int main(void)
         cmocka_unit_test(sizes_and_times),
         cmocka_unit_test(formats_for_people),
         cmocka_unit_test(hints),
+        cmocka_unit_test(names_are_listed),
         cmocka_unit_test(quoted_keys),
         cmocka_unit_test(utf8),
         cmocka_unit_test(paths),

@@ -167,25 +167,27 @@ static void test_what_is_wrong(void **state)
     static const struct {
         const char *text, *message;
         int code; /* 0: LEAT_EINVAL */
-    } cases[] = {{"", "column 1: something is missing"},
-                 {"label", "column 6: a comparison is expected"},
-                 {"label <", "column 8: something is missing"},
-                 {"lable < 3", "column 1: no field 'lable' (there are key, label, score", LEAT_ENOFIELD},
-                 {"image == 3", "column 1: a field that is not a number", LEAT_ENOFIELD},
-                 {"label == 1 label", "column 12: and, or, or the end"},
-                 {"label == 'wolf'", "column 10: no class of this name", LEAT_ENOCLASS},
-                 {"score == 'cat'", "column 10: text compared with a field", LEAT_ENOCLASS},
-                 {"key == 3", "column 8: a number compared with text"},
-                 {"(label == 1", "column 12: no closing parenthesis"},
-                 {"label == 'cat", "column 10: no closing quote"},
-                 {"label in [1, 2", "column 15: the list is not closed"},
-                 {"label in 3", "column 11: a list [1, 2] or a range"},
-                 {"label == 99999999999999999999", "column 10: not a number"},
-                 {"label == 1x", "column 10: not a number"},
-                 {"label == 1.2.3", "column 10: not a number"},
-                 {"label & 1", "column 7: a comparison is expected"},
-                 {"label == 1 and", "column 15: something is missing"},
-                 {"label == $HOME", "column 10: a name, number or text"}};
+    } cases[] = {
+        {"", "column 1: something is missing"},
+        {"label", "column 6: a comparison is expected"},
+        {"label <", "column 8: something is missing"},
+        {"lable < 3", "column 1: no field 'lable' (there are key, label, score", LEAT_ENOFIELD},
+        {"image == 3", "column 1: a field that is not a number", LEAT_ENOFIELD},
+        {"label == 1 label", "column 12: and, or, or the end"},
+        {"label == 'zebra'", "column 10: no class of the name 'zebra' (there are cat, dog", LEAT_ENOCLASS},
+        {"label == 'catt'", "column 10: no class of the name 'catt'; did you mean 'cat'?", LEAT_ENOCLASS},
+        {"score == 'cat'", "column 10: text compared with a field", LEAT_ENOCLASS},
+        {"key == 3", "column 8: a number compared with text"},
+        {"(label == 1", "column 12: no closing parenthesis"},
+        {"label == 'cat", "column 10: no closing quote"},
+        {"label in [1, 2", "column 15: the list is not closed"},
+        {"label in 3", "column 11: a list [1, 2] or a range"},
+        {"label == 99999999999999999999", "column 10: not a number"},
+        {"label == 1x", "column 10: not a number"},
+        {"label == 1.2.3", "column 10: not a number"},
+        {"label & 1", "column 7: a comparison is expected"},
+        {"label == 1 and", "column 15: something is missing"},
+        {"label == $HOME", "column 10: a name, number or text"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         leat__where *w;
         leat_error err;
