@@ -7,7 +7,7 @@ import json
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -38,11 +38,12 @@ class Batch(tuple):
             try:
                 return tuple.__getitem__(self, self.names.index(key))
             except ValueError:
-                raise KeyError(key) from None
+                raise KeyError(f"the batch has no field {key!r} (it has {', '.join(self.names)})") from None
         return tuple.__getitem__(self, key)
 
-    if TYPE_CHECKING:  # fields are known at run time only, unless a subclass names them
-        def __getattr__(self, name: str) -> Any: ...
+    def __getattr__(self, name: str) -> Any:  # only called for names that are not attributes
+        raise AttributeError(f"the batch has no field {name!r} (it has {', '.join(self.names)})",
+                             name=name, obj=self)
 
     def keys(self) -> tuple[str, ...]:
         return self.names

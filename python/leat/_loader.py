@@ -231,6 +231,7 @@ class Loader(Generic[B_co]):
         self.batch_size = _check.whole("batch_size", batch_size, 1, 2**20)
         self.seed = _check.whole("seed", seed)
         self.order = order
+        self._threads = _check.whole("threads", threads, 0, 4096)
         self._drop = drop = None if drop_last is None else _check.flag("drop_last", drop_last)
         self.channels_last = _check.flag("channels_last", channels_last)
         self.transform = _check.called("transform", transform)
@@ -275,7 +276,7 @@ class Loader(Generic[B_co]):
         self._loader = _leat.Loader(
             self._packs[0] if self._mix is None else None, **several, batch_size=self.batch_size, images=images,
             order=_check.one_of("order", order, _ORDERS), seed=self.seed, drop_last=_DROPS[drop],
-            threads=_check.whole("threads", threads, 0, 4096), memory=_check.size("memory", memory),
+            threads=self._threads, memory=_check.size("memory", memory),
             cache=_CACHES["os"] if folder is not None else _check.one_of("cache", cache, _CACHES),
             on_error=_check.one_of("on_error", on_error, _POLICIES),
             max_bad=_check.whole("max_bad", max_bad),
@@ -450,6 +451,11 @@ class Loader(Generic[B_co]):
     @memory.setter
     def memory(self, value: int | str) -> None:
         self._loader.set_memory(_check.size("memory", value))
+
+    @property
+    def threads(self) -> int:
+        """Worker threads in use. Before the first iteration: as given, 0 = chosen when it begins."""
+        return self._loader.stats()["threads"] or self._threads
 
     @property
     def epoch(self) -> int:

@@ -87,6 +87,32 @@ def test_transform_runs_on_every_batch(plain):
             assert b.image.dtype == np.float64 and b.image.max() <= 1
 
 
+def test_an_unknown_field_of_a_batch_names_those_there_are(pack):
+    with numpy_loader(pack) as loader:
+        batch = next(iter(loader))
+        fields = ", ".join(loader.field_names)
+        with pytest.raises(AttributeError) as caught:
+            batch.lable
+        assert str(caught.value) == f"the batch has no field 'lable' (it has {fields})"
+        assert caught.value.name == "lable" and caught.value.obj is batch  # from these, Python adds "Did you mean: 'label'?"
+        with pytest.raises(KeyError, match="the batch has no field 'lable'"):
+            batch["lable"]
+        assert not hasattr(batch, "shape") and batch.get("lable") is None
+
+
+def test_settings_can_be_read(plain):
+    with numpy_loader(plain, threads=2) as loader:
+        assert loader.threads == 2 and loader.path == str(plain) and loader.batch_size == 8 and loader.epoch == 0
+        with pytest.raises(AttributeError, match="leat.Loader.threads is read-only"):
+            loader.threads = 3
+        next(iter(loader))
+        assert 1 <= loader.threads <= 2
+    with numpy_loader(plain) as loader:
+        assert loader.threads == 0
+        next(iter(loader))
+        assert loader.threads >= 1
+
+
 def test_batches_can_be_pickled(pack):
     with numpy_loader(pack) as loader:
         for batch in loader:
