@@ -185,6 +185,11 @@ static int refuse(search *s, uint64_t a, uint64_t b, leat_error *err)
 {
     LEAT_TRY(key_of(s, a, &s->key, err));
     const char *first = leat_pack_path(pack_of(s, &a)), *second = leat_pack_path(pack_of(s, &b));
+    if (leat__str_eq(first, second))
+        return leat__fail(err, LEAT_EEXIST,
+                          "%s is given twice, so each of its keys would occur twice: give it once, or choose "
+                          "what happens to such samples (`duplicates` first, last or rename)",
+                          first);
     return leat__fail(err, LEAT_EEXIST,
                       "\"%.*s\" is the key of a sample in %s and of one in %s: choose "
                       "what happens to such samples "

@@ -37,6 +37,11 @@ $ leat merge a.leat b.leat -o m.leat -f --where "label == 'dog'" --duplicates la
 1
 3
 
+# the same pack twice
+$ leat merge a.leat a.leat -o n.leat
+! leat merge: a.leat is given twice, so each of its keys would occur twice: give it once, or choose what happens to such samples (--duplicates first, last or rename)
+= 2
+
 $ leat merge a -o n.leat
 ! leat merge: a: only packs can be merged; pack it first
 = 2
