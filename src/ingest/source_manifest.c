@@ -303,6 +303,7 @@ static int check_labels(const manifest_source *s, leat_error *err)
 
 static int collect_class(manifest_source *s, const char *name, leat_error *err)
 {
+    if (name[0] == '\0') return 0; /* an error of its row */
     int64_t n = leat__source_class(&s->base, name, err);
     if (n < 0) return (int)n;
     /* names repeat: remove duplicates at intervals */
@@ -338,8 +339,17 @@ static int collect_classes(manifest_source *s, leat_error *err)
 
 /* ---- second pass ---- */
 
+static int empty_label(const manifest_source *s, leat_error *err)
+{
+    char text[160];
+    snprintf(text, sizeof text, "the label is empty (column %.60s): fill it in, or leave the row out",
+             s->columns[s->label_column].name);
+    return row_error(s, text, err);
+}
+
 static int set_label(manifest_source *s, leat__item *item, const char *text, leat_error *err)
 {
+    if (text[0] == '\0') return empty_label(s, err);
     item->absent = false;
     if (labels_are_names(s)) {
         item->i = leat__source_class_find(&s->base, text);
@@ -416,6 +426,7 @@ static int set_json(manifest_source *s, leat__records *run, leat__record *r, uin
     int64_t number = json_is_integer(value) ? json_integer_value(value) : json_is_true(value);
     if ((int)i == s->label_column) {
         if (json_is_string(value)) return set_label(s, item, json_string_value(value), err);
+        if (value == NULL || json_is_null(value)) return empty_label(s, err);
         if (!whole || labels_are_names(s)) return row_error(s, "a label of another kind", err);
         item->absent = false;
         item->i = number;

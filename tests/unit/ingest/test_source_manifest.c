@@ -223,6 +223,35 @@ static void numbers_and_names_do_not_mix(void **state)
     leat__source_close(&s);
 }
 
+/* An empty label is an error of its row, with the line, and not a class without a name. */
+static void empty_labels_are_errors(void **state)
+{
+    static const char *const texts[] = {
+        "path,class\nimg/a.jpg,cat\nimg/b.jpg,\nimg/b.jpg,dog\n",
+        "path,class\nimg/a.jpg,0\nimg/b.jpg,\nimg/b.jpg,1\n",
+        "{\"path\":\"img/a.jpg\",\"class\":\"cat\"}\n{\"path\":\"img/b.jpg\",\"class\":\"\"}\n"
+        "{\"path\":\"img/b.jpg\",\"class\":\"dog\"}\n",
+        "{\"path\":\"img/a.jpg\",\"class\":0}\n{\"path\":\"img/b.jpg\",\"class\":null}\n"
+        "{\"path\":\"img/b.jpg\",\"class\":1}\n",
+        "{\"path\":\"img/a.jpg\",\"class\":0}\n{\"path\":\"img/b.jpg\"}\n"
+        "{\"path\":\"img/b.jpg\",\"class\":1}\n"};
+    for (size_t i = 0; i < LEAT_COUNT(texts); i++) {
+        begin(i < 2 ? "m/blank.csv" : "m/blank.jsonl", texts[i], NULL);
+        assert_int_equal(source->class_count, i == 0 || i == 2 ? 2 : 0);
+        for (int k = 0; k < 3; k++) {
+            assert_true(next());
+            assert_int_equal(rec->failed, k == 1);
+            if (k != 1) assert_int_equal(item("label", LEAT_FIELD_INT)->i, k / 2);
+            else if (!strstr(rec->error->message, i < 2 ? "blank.csv:3: the label is empty (column class)"
+                                                        : "blank.jsonl:2: the label is empty (column class)"))
+                fail_msg("%zu: %s", i, rec->error->message);
+            done();
+        }
+        assert_false(next());
+        end();
+    }
+}
+
 /* A column `key` is the key, not a field of that name; the same image may be there several times. */
 static void rows_may_have_keys(void **state)
 {
@@ -259,6 +288,7 @@ int main(void)
         cmocka_unit_test(long_numbers_are_kept),
         cmocka_unit_test(a_manifest_without_paths_is_refused),
         cmocka_unit_test(numbers_and_names_do_not_mix),
+        cmocka_unit_test(empty_labels_are_errors),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
