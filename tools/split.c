@@ -16,8 +16,8 @@
 
 static const leat__param options[] = {
     CLI_STRING("parts", 0, "train=0.9,val=0.1", "NAME=P,...",
-               "names of the parts and their shares; shares that add up to less than 1 "
-               "leave samples out"),
+               "names of the parts and their shares, which are approximate: see below; shares that add up to "
+               "less than 1 leave samples out"),
     CLI_STRING("stratify", 0, NULL, "FIELD", "exact shares within each value of this int field"),
     CLI_PATH("output", 'o', NULL, "DIR",
              "write the parts into this folder, made where needed; else beside the pack"),
@@ -105,7 +105,12 @@ static void warn_empty(cli *c, const parts *p)
     for (uint32_t i = 0; i < p->count; i++) all += p->part[i].samples;
     for (uint32_t i = 0; i < p->count && all > 0; i++) {
         if (p->part[i].samples > 0) continue;
-        if (field == NULL) cli_warn(c, "part %s has no samples", p->name[i]);
+        if (field == NULL)
+            cli_warn(
+                c,
+                "part %s has no samples: samples are drawn by chance, and there are few; --stratify gives "
+                "exact shares of each class",
+                p->name[i]);
         else
             cli_warn(c, "part %s has no samples: each value of %s has too few for a share of %g", p->name[i],
                      field, p->part[i].share);
@@ -171,15 +176,19 @@ const cli_command cli_cmd_split = {
             {"leat split photos.leat --parts train=0.9,val=0.1", "photos-train.leat and photos-val.leat"},
             {"leat split photos.leat --stratify label -o parts", "exact shares of each class"},
             {NULL, NULL}},
-    .description = "Copies the samples as they are stored. The part of a sample depends only on its "
-                   "key, the seed and the shares: when the pack grows, no sample changes its part. "
-                   "With --stratify the samples of each value are ranked by the hashes of their "
-                   "keys. Shares are then exact, but a few samples near a border may change their "
-                   "part when others are added; a value with few samples "
-                   "may have none in a small part.\n\n"
-                   "A part can be split again: it records its seeds, and another hash is used. A part that "
-                   "was packed again has no such record; where its shares would be far off, "
-                   "the split is refused and needs another --seed.",
+    .description =
+        "Copies the samples as they are stored. The part of a sample depends only on its "
+        "key, the seed and the shares: when the pack grows, no sample changes its part. "
+        "So each sample is drawn by chance, and counts are close to their shares only in large "
+        "packs: a share of 0.8 of 10 samples may be 7 of them, of 10,000 it is about 8,000 give or "
+        "take 80. The counts are printed.\n\n"
+        "With --stratify the samples of each value are ranked by the hashes of their "
+        "keys. Shares are then exact, but a few samples near a border may change their "
+        "part when others are added; a value with few samples "
+        "may have none in a small part.\n\n"
+        "A part can be split again: it records its seeds, and another hash is used. A part that "
+        "was packed again has no such record; where its shares would be far off, "
+        "the split is refused and needs another --seed.",
     .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"}, {.name = NULL}},
     .options = {{"Splitting", options}},
     .json = (const cli_key[]){{"parts[].name", "of a part"},

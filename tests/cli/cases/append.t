@@ -113,7 +113,10 @@ $ leat pack a -o x.leat --where 'label > 100'
 $ leat split p.leat --parts one=0.5,two=0.5 --json | jget parts.0.name parts.1.path
 one
 p-two.leat
-! leat split: warning: part two has no samples
+! leat split: warning: part two has no samples: samples are drawn by chance, and there are few; --stratify gives exact shares of each class
+
+$ leat split --help | tr -s ' \n' ' ' | grep -o "a share of 0.8 of 10 samples may be 7 of them"
+a share of 0.8 of 10 samples may be 7 of them
 
 $ leat split p.leat --parts one=0.5,two=0.5
 ! leat split: p-one.leat: already exists
