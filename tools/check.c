@@ -153,7 +153,7 @@ static int run_labels(cli *c)
                  "(--neighbours)",
                  (unsigned long long)st.labelled, o.neighbours);
     if (rc == 0) return finish_labels(c, o.output, &st);
-    return cli_fail_output(c, &err);
+    return cli_fail_result(c, o.output, &err);
 }
 
 /* Returns CLI_USAGE when an option of the other kind of check is given. */
@@ -195,7 +195,7 @@ static int run(cli *c)
     cli_progress_begin(&bar, c, "checking", "images", 0);
     int rc = leat_check_images(&o, &st, &err);
     cli_progress_end(&bar);
-    if (rc != 0) return cli_fail_output(c, &err);
+    if (rc != 0) return cli_fail_result(c, o.output, &err);
     return finish(c, o.output, &st);
 }
 

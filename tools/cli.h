@@ -277,6 +277,11 @@ int cli_bad_lines(cli *c, uint64_t bad, uint64_t documents, const char *output);
 int cli_fail(cli *c, const leat_error *err);
 /* Does the same for a command with --force: mentions that option when the output already exists. */
 int cli_fail_output(cli *c, const leat_error *err);
+/* Does the same for a command whose output appears when it is complete. After a signal it says that nothing
+ * was written, or what is kept to resume from. output: NULL when nothing is kept. */
+int cli_fail_result(cli *c, const char *output, const leat_error *err);
+/* True for LEAT_ECANCELED after a signal that the user sent. */
+bool cli_is_stop(const cli *c, const leat_error *err);
 int cli_failf(cli *c, int exit_code, const char *fmt, ...) LEAT_PRINTF(3, 4);
 
 /* Reports wrong usage that the table cannot detect: "--rank must be below --world". */

@@ -16,7 +16,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/num.h"
 #include "base/str.h"
+#include "io/file.h"
 #include "cli_frame.h"
 #include "cli_parse.h"
 
@@ -329,5 +332,41 @@ int cli_fail_output(cli *c, const leat_error *err)
 {
     const int exit_code = cli_fail(c, err);
     if (err->code == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
+    return exit_code;
+}
+
+/* Finds what an interrupted run has left of OUTPUT to resume from. Returns its suffix, or NULL. */
+static const char *kept_of(const char *output)
+{
+    static const char *const suffixes[] = {".scores", ".state", ".columns-0", ".columns-0.scores"};
+    const char *found = NULL;
+    leat__buf path;
+    leat__buf_init(&path, LEAT__MEM_MISC, 1u << 20);
+    for (size_t i = 0; output && !found && i < LEAT_COUNT(suffixes); i++) {
+        bool there = false;
+        leat__buf_clear(&path);
+        leat__buf_printf(&path, "%s%s", output, suffixes[i]);
+        if (leat__buf_status(&path) != 0 || leat__path_exists(leat__buf_str(&path), &there, NULL) != 0)
+            continue;
+        if (there) found = suffixes[i];
+    }
+    leat__buf_reset(&path);
+    return found;
+}
+
+bool cli_is_stop(const cli *c, const leat_error *err)
+{
+    return err->code == LEAT_ECANCELED && cli_interrupted(c) && cli_stopped() != SIGPIPE;
+}
+
+int cli_fail_result(cli *c, const char *output, const leat_error *err)
+{
+    const int exit_code = cli_fail_output(c, err);
+    if (!cli_is_stop(c, err)) return exit_code;
+    const char *kept = kept_of(output);
+    if (!kept) cli_say(c, "interrupted: nothing was written");
+    else
+        cli_say(c, "interrupted: %s was not written; the same command continues from %s%s", output, output,
+                kept);
     return exit_code;
 }

@@ -54,7 +54,7 @@ static int run(cli *c)
     cli_progress_begin(&w.bar, c, "compacting", "samples", 0);
     int rc = leat_pack_compact(cli_arg(c, 0), &o, &st, &err);
     cli_progress_end(&w.bar);
-    if (rc != 0) return cli_fail_output(c, &err);
+    if (rc != 0) return cli_fail_result(c, NULL, &err);
     if (c->json) return print_json(c, &st) == 0 ? CLI_OK : CLI_DATA;
     cli_out(c, "%llu sample%s, %s\n", (unsigned long long)st.samples, cli_s(st.samples),
             leat__format_bytes(st.file_bytes, size, sizeof size));

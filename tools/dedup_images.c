@@ -101,5 +101,5 @@ int dedup_images(cli *c, const char *const *inputs, uint32_t count)
     int rc = leat_dedup_images(&o, &st, &err);
     cli_progress_end(&bar);
     if (rc == 0) return finish(c, &st);
-    return cli_fail_output(c, &err);
+    return cli_fail_result(c, o.output, &err);
 }

@@ -64,5 +64,5 @@ int dedup_semantic(cli *c, uint32_t inputs)
     int rc = leat_dedup_semantic(&o, &st, &err);
     cli_progress_end(&bar);
     if (rc == 0) return finish(c, &st);
-    return cli_fail_output(c, &err);
+    return cli_fail_result(c, o.output, &err);
 }

@@ -153,7 +153,7 @@ static int select_rows(cli *c, leat_select_opts *o)
                  (unsigned long long)st.asked, (unsigned long long)st.selected,
                  (unsigned long long)st.samples);
     if (rc == 0) return finish(c, &st);
-    return cli_fail_output(c, &err);
+    return cli_fail_result(c, o->output, &err);
 }
 
 static int run(cli *c)

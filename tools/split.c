@@ -117,6 +117,19 @@ static void warn_empty(cli *c, const parts *p)
     }
 }
 
+/* Parts are written in sequence: names the complete ones of an interrupted run. */
+static int fail(cli *c, const parts *p, const leat_error *err)
+{
+    leat__names list = {0};
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->part[i].samples > 0) leat__names_add(&list, p->path[i]);
+    if (list.all == 0 || !cli_is_stop(c, err)) return cli_fail_result(c, NULL, err);
+    const int code = cli_fail_output(c, err);
+    cli_say(c, "interrupted: only %s %s written; --force starts again", leat__names_end(&list),
+            list.all == 1 ? "was" : "were");
+    return code;
+}
+
 static int print(cli *c, const parts *p)
 {
     cli_object page;
@@ -161,7 +174,7 @@ static int run(cli *c)
         rc = leat_pack_split(cli_arg(c, 0), &o, &err);
         cli_progress_end(&w.bar);
     }
-    int code = rc != 0 ? cli_fail_output(c, &err) : CLI_OK;
+    int code = rc != 0 ? fail(c, &p, &err) : CLI_OK;
     if (rc == 0) warn_empty(c, &p);
     if (rc == 0 && print(c, &p) != 0) code = CLI_DATA;
     forget(&p);

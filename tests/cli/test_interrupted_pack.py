@@ -452,6 +452,29 @@ class Pack(unittest.TestCase):
             self.assertNotIn("no error", err)
             self.assertTrue(os.path.exists(state))
 
+    def test_a_signal_says_what_is_left(self):
+        """check, dedup images, split and compact: one line, and the same command then succeeds."""
+        self.assertEqual(self.pack("--images", "keep").returncode, 0)
+        env = dict(os.environ, LEAT_IO_INJECT=f"path={os.path.basename(self.out)},delay=30ms")
+        kept = r"interrupted: (nothing was written|\S+ was not written; the same command continues from \S+)\n"
+        nothing = r"interrupted: nothing was written\n"
+        for line, (*words, out) in ((kept, ("check", self.out, "-o", "check.leat")), (kept, ("dedup", "images", self.out, "-o", "dup.leat")),
+                                    (nothing, ("compact", self.out, "--shard-bytes", "1M", "-o", "less.leat")),
+                                    (nothing, ("split", self.out, "--parts", "a=0.5,b=0.5", "-o", "parts"))):
+            path = os.path.join(self.dir, out)
+            work = subprocess.Popen([LEAT, *words, path], text=True, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            while not catches(work.pid, signal.SIGINT):
+                time.sleep(0.01)
+            time.sleep(0.2)
+            work.send_signal(signal.SIGINT)
+            told, err = work.communicate(timeout=60)
+            self.assertEqual((work.returncode, told), (130, ""), err)
+            self.assertRegex(err, f"^{line}$")
+            self.assertFalse(os.path.isfile(path))
+            done = run(*words, path)
+            self.assertIn(done.returncode, (0, 1), done.stderr)
+            self.assertEqual([f for f in os.listdir(self.dir) if f.endswith((".scores", ".state", ".journal", ".partial"))], [])
+
     def test_a_signal_before_the_first_batch_ends_the_doctor_in_words(self):
         self.assertEqual(self.pack("--images", "keep").returncode, 0)
         env = dict(os.environ, LEAT_IO_INJECT=f"path={os.path.basename(self.out)},delay=3s")
