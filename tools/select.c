@@ -148,6 +148,8 @@ static int select_rows(cli *c, leat_select_opts *o)
     cli_progress_begin(&bar, c, "selecting", "samples", 0);
     int rc = leat_select(o, &st, &err);
     cli_progress_end(&bar);
+    if (rc == 0 && o->previous && st.previous == 0)
+        cli_warn(c, "%s: no sample is selected: there is nothing to keep", o->previous);
     if (rc == 0 && st.asked > st.selected)
         cli_warn(c, "%llu samples were asked for: only %llu of %llu were selected",
                  (unsigned long long)st.asked, (unsigned long long)st.selected,

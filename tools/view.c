@@ -113,6 +113,8 @@ static int view_pack(cli *c, const char *const *with, uint32_t count)
                                .save = cli_str(c, "save"),
                                .memory = cli_bytes(c, "memory")};
     int rc = leat__view_open(&view, &o, &err);
+    if (rc == 0 && o.selection && leat__view_selected_count(view) == 0)
+        cli_warn(c, "%s: no sample is selected: the view begins without a selection", o.selection);
     if (rc == 0) rc = leat__view_serve(view, (uint16_t)cli_int(c, "port"), &err);
     int code = rc == 0 ? say_where(c, view) : CLI_OK;
     if (rc == 0 && code == CLI_OK) rc = wait_for_signal(c, &err);

@@ -537,11 +537,29 @@ int leat_packer_open(leat_packer **out, const char *path, const leat_packer_opts
     return rc;
 }
 
+/* Finds whether an unfinished pack is there. */
+static int has_journal(const char *path, bool *there, leat_error *err)
+{
+    char *target, *journal = NULL;
+    LEAT_TRY(leat__path_resolve(path, &target, err));
+    journal = leat__path_with(target, ".journal");
+    int rc = journal == NULL ? leat__fail_nomem(err, strlen(path), "a path")
+                             : leat__path_exists(journal, there, err);
+    leat__free(journal);
+    leat__free(target);
+    return rc;
+}
+
 int leat__packer_open_once(leat_packer **out, const char *path, const leat_packer_opts *opts, leat_error *err)
 {
-    LEAT_TRY(leat_packer_open(out, path, opts, err));
-    int rc = leat__journal_put_mark(&(*out)->journal, LEAT__RECORD_ONCE, err);
-    if (rc != 0) leat_packer_close(out);
+    bool before = true;
+    LEAT_TRY(has_journal(path, &before, err));
+    int rc = leat_packer_open(out, path, opts, err);
+    if (rc == 0) rc = leat__journal_put_mark(&(*out)->journal, LEAT__RECORD_ONCE, err);
+    if (rc == 0) return 0;
+    leat_packer_close(out);
+    if (!before)
+        (void)!leat_packer_discard(path, NULL); /* on a full disk: the journal was made, but not filled */
     return rc;
 }
 

@@ -141,6 +141,11 @@ uint32_t leat__view_row_count(const leat__view *v)
     return v->data.rows;
 }
 
+uint32_t leat__view_selected_count(const leat__view *v)
+{
+    return v->selection.count;
+}
+
 uint32_t leat__view_column_count(const leat__view *v)
 {
     return v->data.column_count;

@@ -43,6 +43,7 @@ void leat__view_close(leat__view **v);
 
 uint32_t leat__view_row_count(const leat__view *v);
 uint32_t leat__view_column_count(const leat__view *v);
+uint32_t leat__view_selected_count(const leat__view *v); /* before the server runs */
 const char *leat__view_token(const leat__view *v);
 
 /* Answers one request; any thread. */

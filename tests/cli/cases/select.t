@@ -214,3 +214,22 @@ $ leat select few.leat --with c.leat,d-2.leat --where 'c.selected == 1 or `d-2.s
 $ mkdir other; cp c.leat other; leat select few.leat --with c.leat,other/c.leat --where 'c.selected == 1' -o x.leat --force
 ! leat select: column 'selected' is in c.leat and other/c.leat: two files have the same name, so rename one of them
 = 2
+
+# an unknown column, and an unknown class
+$ leat select few.leat -s balance --column colour -n 2 -o z.leat
+! leat select: there is no int or float column 'colour' (there are label)
+= 2
+
+$ leat select few.leat --where "label == 'zebra'" -o z.leat
+! leat select: --where: column 10: no class of the name 'zebra' (there are a, b) in "label == 'zebra'"
+= 2
+
+# a selection without samples
+$ leat export $LEAT_TEST_DATA/images-1.1.leat -o files > /dev/null
+> (cd files; echo path,selected; ls */*.jpg | sed s/$/,0/) > none.list; mv none.list files/none.csv; leat pack files/none.csv -o none.leat --quiet > /dev/null
+> leat select $LEAT_TEST_DATA/images-1.1.leat -s random -n 5 -o v.leat --previous none.leat > /dev/null
+! leat select: warning: none.leat: no sample is selected: there is nothing to keep
+
+$ timeout -s INT 3 leat view $LEAT_TEST_DATA/images-1.1.leat --selection none.leat > /dev/null; test $? = 124
+! leat view: warning: none.leat: no sample is selected: the view begins without a selection
+! 12 images, 5 columns; Ctrl-C ends the view

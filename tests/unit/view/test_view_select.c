@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "view_box.h"
 
+#include "base/fault.h"
+#include "base/num.h"
 #include "view/view_select.h"
 
 static atomic_bool stopping;
@@ -73,10 +75,41 @@ static void a_stopped_save_leaves_nothing(void **state)
     assert_no_leaks();
 }
 
+/* Each write fails in turn. */
+static void a_full_disk_leaves_nothing(void **state)
+{
+    leat_pack *pack = NULL;
+    leat__view_selection s;
+    char *path = NULL;
+    int rc = -1;
+    if (!leat__fault_available()) skip();
+    box_pack(BOX_PACK);
+    assert_ok(leat_pack_open(&pack, BOX_PACK, NULL, NULL));
+    assert_ok(leat__view_selection_init(&s, BOX_ROWS, NULL));
+    atomic_store(&stopping, false);
+    uint64_t n = 1;
+    for (; rc != 0 && n < 1000; n++) {
+        leat__fault_arm(LEAT__FAULT_WRITE, n, false);
+        rc = leat__view_selection_save(&s, pack, "full", &stopping, &path, NULL);
+        leat__fault_disarm();
+        if (rc == 0) break;
+        static const char *const left[] = {"full.leat", "full.leat.journal", "full.leat.partial"};
+        for (size_t i = 0; i < LEAT_COUNT(left); i++)
+            if (access(left[i], F_OK) == 0)
+                fail_msg("write %llu: %s is left", (unsigned long long)n, left[i]);
+    }
+    assert_true(rc == 0 && n > 4);
+    leat__free(path);
+    leat__view_selection_reset(&s);
+    leat_pack_close(&pack);
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_selection_is_saved_and_loaded),
                                        cmocka_unit_test(selections_of_other_packs_are_refused),
-                                       cmocka_unit_test(a_stopped_save_leaves_nothing)};
+                                       cmocka_unit_test(a_stopped_save_leaves_nothing),
+                                       cmocka_unit_test(a_full_disk_leaves_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
