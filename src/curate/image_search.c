@@ -16,11 +16,11 @@
 #include "curate/image_blocks.h"
 #include "curate/image_match.h"
 
-#define PORTION 128             /* rows per task */
-#define FINE_SURE 0.12f         /* nearer ones are not compared: 1 - distance is the similarity */
-#define UNEQUAL_MOST 0.9999999f /* similarity; 1 means equal images */
-#define CANDIDATES 16           /* per row, and as many upright ones */
-#define ROW_MOST (1u << 30)     /* bytes of a row of columns */
+#define PORTION 128            /* rows per task */
+#define FINE_SURE 0.12f        /* nearer ones are not compared: 1 - distance is the similarity */
+#define UNEQUAL_MOST 0.999999f /* similarity; 1 means equal images, and six digits are printed */
+#define CANDIDATES 16          /* per row, and as many upright ones */
+#define ROW_MOST (1u << 30)    /* bytes of a row of columns */
 
 typedef struct candidate {
     uint32_t row;

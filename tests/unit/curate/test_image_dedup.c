@@ -187,6 +187,28 @@ static uint64_t count_duplicates(const char *path, double least)
     return n;
 }
 
+/* A similarity of 1 is printed only for equal images, which are never just probable. */
+static void no_probable_pair_has_a_similarity_of_1(void **state)
+{
+    char *csv = NULL;
+    scene s = plain_scene;
+    s.seed = 3;
+    put_scene("near/a.png", &s, 640, 480, 0);
+    put_scene("near/b.png", &s, 640, 480, 0);
+    s.offset += 0.0001f; /* changes a few pixels by 1 */
+    put_scene("nearer/c.png", &s, 640, 480, 0);
+    const char *inputs[] = {in_box("near"), in_box("nearer")};
+    leat_dedup_images_opts o = opts_for(inputs, in_box("certain.leat"));
+    o.threshold = 1;
+    o.list_probable = 1;
+    (void)run_ok(&o);
+    load(o.csv, &csv);
+    if (!strstr(csv, ",0.999999,probable\n")) fail_msg("%s", csv);
+    assert_null(strstr(csv, ",1,probable\n"));
+    assert_non_null(strstr(csv, ",1,duplicate\n"));
+    leat__free(csv);
+}
+
 /* The threshold chooses among the pairs that are found without it; none below is called a duplicate. */
 static void no_duplicate_is_below_the_threshold(void **state)
 {
@@ -415,6 +437,7 @@ int main(void)
         cmocka_unit_test(any_number_of_threads_gives_the_same_bytes),
         cmocka_unit_test(across_finds_the_same_in_any_order),
         cmocka_unit_test(no_duplicate_is_below_the_threshold),
+        cmocka_unit_test(no_probable_pair_has_a_similarity_of_1),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(a_stopped_run_is_continued),
         cmocka_unit_test(files_of_a_killed_run_are_removed),
