@@ -498,7 +498,7 @@ void leat__doctor_findings(leat_doctor_diagnosis *d, uint32_t distrusted)
         FIND("measured with steps of %.3g ms: there was no time for enough longer ones; times are converted",
              f->trial_step_ms);
     if (or_else(f->bad, 0) > 0)
-        FIND("%.2g %% of the samples are damaged: `leat verify` lists them, --on-error replace "
+        FIND("%.2g %% of the samples are damaged: leat verify lists them, --on-error replace "
              "trains without them",
              percent(f->bad));
     if (or_else(f->throttled, 0) >= 0.05 && d->cause != LEAT_CAUSE_THROTTLED)
