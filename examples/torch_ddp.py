@@ -43,8 +43,13 @@ for epoch in range(3):
         seen, ids, right = count.tolist()
         print(f"epoch {epoch} ranks {train.world_size} ({train.rank_source}) loss {loss.item():.3f} "
               f"seen {seen} ids {ids} accuracy {right / seen:.2f}")
-if loss is None and dist.get_rank() == 0:
-    print(f"{sys.argv[1]}: no batch: drop_last needs at least {16 * train.world_size} samples for {train.world_size} ranks of 16")
+trained = loss is not None
 del model, optimizer, loss  # they hold the process group: its threads would live on into the interpreter's end
 gc.collect()  # DDP is part of reference cycles
+first = dist.get_rank() == 0
 dist.destroy_process_group()
+if not trained:  # an exit code that a script sees
+    if first:
+        print(f"{sys.argv[1]}: no batch: drop_last needs at least {16 * train.world_size} samples for {train.world_size} ranks "
+              "of 16", file=sys.stderr)
+    sys.exit(1)
