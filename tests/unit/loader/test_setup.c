@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Options: what is refused and in which words, subsets, balance, fields, views.
+ * Options: what is refused and in which words, subsets, balance.
  */
 #include "tiny_pack.h"
 
@@ -66,7 +66,6 @@ static void refused(const leat_loader_opts *o, const char *words)
 static void wrong_options_are_named(void **state)
 {
     static const leat_loader_image image = {.ops = "RandomResizedCrop(8)"};
-    static const char *const missing[] = {"nothing"};
     static const uint64_t far_away[] = {1, SAMPLES}, near[] = {1, 2};
     static const double weights[SAMPLES] = {1};
     leat_loader_opts o;
@@ -75,7 +74,6 @@ static void wrong_options_are_named(void **state)
     (void)state;
     o = small(), o.rank = 2, o.world = 2, refused(&o, "rank 2 is not below the world size 2");
     o = small(), o.images = &image, o.image_count = 1, refused(&o, "either ops or images");
-    o = small(), o.fields = missing, o.field_count = 1, refused(&o, "no field 'nothing'");
     o = small(), o.indices = far_away, o.index_count = 2, refused(&o, "90 is not below 90");
     o = small(), o.indices = far_away, refused(&o, "the subset is empty");
     o = small(), o.balance = "caption", o.order = LEAT_ORDER_RANDOM,
@@ -95,7 +93,6 @@ static void wrong_options_are_named(void **state)
     o = small(), o.drop_last = 9, refused(&o, "drop_last: 9 is not a valid value");
     o = small(), o.ops = "RandomResizedCrp(16)", refused(&o, "RandomResizedCrop");
     o = small(), o.batch_size = 1 << 30, refused(&o, "batch size");
-    o = small(), o.on_error = LEAT_ON_ERROR_REPLACE, refused(&o, "'caption'");
     o = small(), o.struct_size = 0, refused(&o, "not initialised");
     o = small();
     assert_code(LEAT_ENOENT, leat_loader_open(&l, "/nowhere.leat", &o, &err));
@@ -161,44 +158,6 @@ static void subsets_and_balance(void **state)
     assert_no_leaks();
 }
 
-static void fields_and_views(void **state)
-{
-    static const leat_loader_image images[] = {
-        {.name = "a", .ops = "RandomResizedCrop(16)"},
-        {.name = "b", .ops = "RandomResizedCrop(16)"},
-        {.name = "small", .field = "image", .ops = "Resize((8, 8)); ToDtype(f32); ToLayout(nhwc)"}};
-    static const char *const only[] = {"label"};
-    leat_loader_opts o = small();
-    leat_loader *l;
-    leat_batch *b;
-    (void)state;
-    o.ops = NULL;
-    o.images = images;
-    o.image_count = 3;
-    assert_ok(leat_loader_open(&l, path, &o, NULL));
-    assert_int_equal(leat_loader_field_count(l), 5);
-    assert_null(leat_loader_field(l, 5));
-    assert_ok(leat_loader_next(l, &b, -1, NULL));
-    assert_string_equal(b->fields[1].name, "b");
-    assert_true(memcmp(b->fields[0].data, b->fields[1].data, 16 * 16 * 3 * 10) != 0); /* other draws */
-    assert_int_equal(b->fields[2].dtype, LEAT_DTYPE_F32);
-    assert_int_equal(b->fields[2].shape[3], 3);
-    leat_batch_release(&b);
-    leat_loader_close(&l);
-    o = small();
-    o.fields = only;
-    o.field_count = 1;
-    refused(&o, "'image' has a pipeline but is not among fields");
-    o.ops = NULL; /* the default pipeline is for images that are asked for */
-    assert_ok(leat_loader_open(&l, path, &o, NULL));
-    assert_int_equal(leat_loader_field_count(l), 1);
-    assert_ok(leat_loader_next(l, &b, -1, NULL));
-    assert_string_equal(b->fields[0].name, "label");
-    leat_batch_release(&b);
-    leat_loader_close(&l);
-    assert_no_leaks();
-}
-
 static void no_device_loads_no_library_of_its_driver(void **state)
 {
     leat_loader *l;
@@ -224,7 +183,6 @@ int main(void)
         cmocka_unit_test(no_device_loads_no_library_of_its_driver),
         cmocka_unit_test(wrong_options_are_named),
         cmocka_unit_test(subsets_and_balance),
-        cmocka_unit_test(fields_and_views),
     };
     return cmocka_run_group_tests(tests, make_pack, drop_pack);
 }
