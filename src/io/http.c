@@ -31,9 +31,7 @@
 #include "base/thread.h"
 #include "io/curl_api.h"
 #include "io/hedge.h"
-#include "io/hide.h"
 #include "io/http_answer.h"
-#include "io/xml.h"
 
 #define BODY_MAX (1u << 20)
 #define BACKOFF_FIRST_NS (100 * LEAT_NS_PER_MS)
@@ -61,56 +59,6 @@ void leat__http_read(leat__http_stats *s)
 static bool reads(const leat__http_req *r)
 {
     return strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0;
-}
-
-bool leat__http_transient(const leat__http_req *r)
-{
-    return r->status == 0 || r->status == 408 || r->status == 429 || (r->status >= 500 && r->status != 501);
-}
-
-static int code_of_status(long status)
-{
-    switch (status) {
-    case 401:
-    case 403: return LEAT_EPERM;
-    case 404:
-    case 410: return LEAT_ENOENT;
-    case 409:
-    case 412: return LEAT_EEXIST;
-    case 501: return LEAT_ENOTSUP;
-    default: return LEAT_EIO;
-    }
-}
-
-/* Removes what the server must not tell others from its text. */
-static void hide_secrets(leat__http_req *r, leat__buf *text)
-{
-    if (text->len == 0) return;
-    char *t = text->data;
-    (void)leat__buf_str(text); /* ends it with a NUL */
-    leat__hide_url(t, leat__buf_str(&r->url), leat__str_web_prefix(r->what) > 0);
-#ifdef LEAT_HAVE_CURL
-    for (const struct curl_slist *h = r->headers; h != NULL; h = h->next) leat__hide_header(t, h->data);
-#endif
-    text->len = strlen(t);
-}
-
-int leat__http_explain(leat__http_req *r)
-{
-    leat__buf code, text;
-    leat__buf_init(&code, LEAT__MEM_IO, BODY_MAX);
-    leat__buf_init(&text, LEAT__MEM_IO, BODY_MAX);
-    leat__xml xml = {r->body.data, r->body.len};
-    bool known = leat__xml_text(xml, "Code", &code);
-    bool told = leat__xml_text(xml, "Message", &text);
-    hide_secrets(r, &code);
-    hide_secrets(r, &text);
-    r->rc = leat__fail(&r->err, code_of_status(r->status), "%s: %s: the server answered %ld%s%.60s%s%.200s",
-                       r->what, r->method, r->status, known ? " " : "", known ? leat__buf_str(&code) : "",
-                       told ? ": " : "", told ? leat__buf_str(&text) : "");
-    leat__buf_reset(&code);
-    leat__buf_reset(&text);
-    return r->rc;
 }
 
 #ifdef LEAT_HAVE_CURL

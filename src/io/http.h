@@ -106,11 +106,6 @@ void leat__http_req_reset(leat__http_req *r); /* frees url, headers, body */
 /* In prepare: adds "name: value". */
 int leat__http_header(leat__http_req *r, const char *name, const char *value);
 
-/* Formats "METHOD path: answer of the server", with status and code. Returns the error code. */
-int leat__http_explain(leat__http_req *r);
-/* True when a retry may help: no answer, 408, 429, 5xx. */
-bool leat__http_transient(const leat__http_req *r);
-
 /* Totals of this process. */
 typedef struct leat__http_stats {
     uint64_t requests, retries, bytes_in, bytes_out, throttled;

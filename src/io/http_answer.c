@@ -6,9 +6,15 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
+#include "io/curl_api.h"
+#include "io/hide.h"
+#include "io/xml.h"
 
 #define RETRY_AFTER_MAX_S 30u
+#define TEXT_MAX (1u << 20) /* bytes of a message of the server */
 
 static void copy_value(char *to, size_t size, const char *value, size_t len)
 {
@@ -63,4 +69,54 @@ void leat__http_answer_header(leat__http_req *r, const char *line, size_t len)
     else if (header_is(line, len, "content-length")) r->length = strtoull(text, NULL, 10);
     else if (header_is(line, len, "retry-after"))
         r->retry_after_s = (uint32_t)LEAT_MIN(strtoul(text, NULL, 10), RETRY_AFTER_MAX_S);
+}
+
+bool leat__http_transient(const leat__http_req *r)
+{
+    return r->status == 0 || r->status == 408 || r->status == 429 || (r->status >= 500 && r->status != 501);
+}
+
+static int code_of_status(long status)
+{
+    switch (status) {
+    case 401:
+    case 403: return LEAT_EPERM;
+    case 404:
+    case 410: return LEAT_ENOENT;
+    case 409:
+    case 412: return LEAT_EEXIST;
+    case 501: return LEAT_ENOTSUP;
+    default: return LEAT_EIO;
+    }
+}
+
+/* Removes what the server must not tell others from its text. */
+static void hide_secrets(leat__http_req *r, leat__buf *text)
+{
+    if (text->len == 0) return;
+    char *t = text->data;
+    (void)leat__buf_str(text); /* ends it with a NUL */
+    leat__hide_url(t, leat__buf_str(&r->url), leat__str_web_prefix(r->what) > 0);
+#ifdef LEAT_HAVE_CURL
+    for (const struct curl_slist *h = r->headers; h != NULL; h = h->next) leat__hide_header(t, h->data);
+#endif
+    text->len = strlen(t);
+}
+
+int leat__http_explain(leat__http_req *r)
+{
+    leat__buf code, text;
+    leat__buf_init(&code, LEAT__MEM_IO, TEXT_MAX);
+    leat__buf_init(&text, LEAT__MEM_IO, TEXT_MAX);
+    leat__xml xml = {r->body.data, r->body.len};
+    bool known = leat__xml_text(xml, "Code", &code);
+    bool told = leat__xml_text(xml, "Message", &text);
+    hide_secrets(r, &code);
+    hide_secrets(r, &text);
+    r->rc = leat__fail(&r->err, code_of_status(r->status), "%s: %s: the server answered %ld%s%.60s%s%.200s",
+                       r->what, r->method, r->status, known ? " " : "", known ? leat__buf_str(&code) : "",
+                       told ? ": " : "", told ? leat__buf_str(&text) : "");
+    leat__buf_reset(&code);
+    leat__buf_reset(&text);
+    return r->rc;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parses the status line and headers of an answer into the request.
+ * Parses the status line and headers of an answer into the request, and says what the answer means.
  */
 #ifndef LEAT_IO_HTTP_ANSWER_H
 #define LEAT_IO_HTTP_ANSWER_H
@@ -10,5 +10,10 @@
 void leat__http_answer_clear(leat__http_req *r);
 /* Parses one header line, without its line end. An invalid Content-Range sets odd_range. */
 void leat__http_answer_header(leat__http_req *r, const char *line, size_t len);
+
+/* Formats "METHOD path: answer of the server", with status and code. Returns the error code. */
+int leat__http_explain(leat__http_req *r);
+/* True when a retry may help: no answer, 408, 429, 5xx. */
+bool leat__http_transient(const leat__http_req *r);
 
 #endif

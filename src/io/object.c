@@ -16,6 +16,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "io/http_answer.h"
 #include "io/uploads.h"
 #include "io/xml.h"
 

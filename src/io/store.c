@@ -18,6 +18,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "io/http_answer.h"
 #include "io/region.h"
 #include "io/xml.h"
 

@@ -53,8 +53,29 @@ static void fields(void **state)
     leat__buf_reset(&r.body);
 }
 
+static void answers_are_explained(void **state)
+{
+    static const char said[] = "<Error><Code>AccessDenied</Code><Message>not yours</Message></Error>";
+    leat__http_req r = {.status = 403, .what = "s3://b/k", .method = "GET"};
+    (void)state;
+    leat__buf_init(&r.url, LEAT__MEM_IO, 256);
+    leat__buf_init(&r.body, LEAT__MEM_IO, 256);
+    leat__buf_puts(&r.body, said);
+    assert_int_equal(leat__http_explain(&r), LEAT_EPERM);
+    assert_string_equal(r.err.message, "s3://b/k: GET: the server answered 403 AccessDenied: not yours");
+    assert_false(leat__http_transient(&r));
+    r.status = 503;
+    assert_true(leat__http_transient(&r));
+    r.status = 501;
+    assert_false(leat__http_transient(&r));
+    assert_int_equal(leat__http_explain(&r), LEAT_ENOTSUP);
+    leat__buf_reset(&r.url);
+    leat__buf_reset(&r.body);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(ranges), cmocka_unit_test(fields)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(ranges), cmocka_unit_test(fields),
+                                       cmocka_unit_test(answers_are_explained)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
