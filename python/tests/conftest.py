@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -100,6 +101,32 @@ def damage(pack: str, target: str, sample: int) -> None:
         byte = f.read(1)
         f.seek(at)
         f.write(bytes([byte[0] ^ 0x55]))
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """For leat.curate: 40 pictures in three folders, the last five of them recoded copies of the first five, and one that is cut."""
+    folder = tmp_path_factory.mktemp("curate") / "photos"
+    for i in range(40):
+        place = folder / ("cat", "dog", "owl")[i % 3]
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{i:03d}.jpg").write_bytes(jpeg(np.random.default_rng(i % 35), 64, 48, 85 if i < 35 else 60))
+    (folder / "cat" / "cut.jpg").write_bytes((folder / "cat" / "000.jpg").read_bytes()[:-300])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(photos, tmp_path_factory):
+    """A run of leat.curate that was not interrupted."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    return folder, leat.curate(photos, folder, share=0.2)
+
+
+def curate_command(*words, code):
+    """Runs leat curate with these words."""
+    done = subprocess.run([sys.executable, "-m", "leat", "curate", *map(str, words)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
 
 
 @pytest.fixture
