@@ -623,6 +623,21 @@ def test_an_early_interrupt_is_quiet(photos, tmp_path):
     assert set(codes) != {1}
 
 
+def test_an_interrupt_says_what_is_left(photos, tmp_path):
+    """The run waits for a slow pack; the same command then ends it."""
+    source, run = tmp_path / "slow.leat", tmp_path / "run"
+    leat.pack(photos, source, images="keep", on_error="skip")
+    work = subprocess.Popen([sys.executable, "-m", "leat", "curate", str(source), "-o", str(run)], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            env={**os.environ, "LEAT_IO_INJECT": "path=slow.leat,delay=200ms"})
+    while work.poll() is None and not (run.exists() and any(f.startswith("check.leat") for f in os.listdir(run))):
+        time.sleep(0.01)
+    work.send_signal(signal.SIGINT)
+    said = work.communicate(timeout=60)[1]
+    assert work.returncode == 130 and said.splitlines()[-1] == f"interrupted: the same command continues from {run}", said
+    curate_command(source, "-o", run, code=0)
+
+
 def test_a_run_that_was_killed_when_it_began(photos, tmp_path):
     """run.json.new is all that it left."""
     run = tmp_path / "run"

@@ -131,12 +131,17 @@ def main(command: str, text: str) -> int:
     for name in ("color", "verbose", "anonymous", "ca_file"):  # C obeyed them
         values.pop(name, None)
     warnings.simplefilter("ignore", AdviceWarning)
+    quiet = values.get("quiet", False)
     try:
         result = _run(command, args, values)
     except Error as error:
         print(f"leat {command}: {_flagged(error, command)}", file=sys.stderr)
         return _code(error)
     except KeyboardInterrupt:
+        if command == "curate" and not quiet:
+            begun = os.path.exists(os.path.join(values["output"], "run.json"))
+            print(f"interrupted: the same command continues from {values['output']}" if begun else
+                  "interrupted: nothing was written", file=sys.stderr)
         return 130
     except ImportError as error:
         if error.name != "torch":
@@ -150,7 +155,6 @@ def main(command: str, text: str) -> int:
     if not result:  # a rank other than the first
         return 0
     failed = 0
-    quiet = values.get("quiet", False)
     if launched:
         pass  # the process that started the ranks prints the result
     elif as_json:
