@@ -3,10 +3,12 @@
  * kernel_ops: the cost of each op on a 224 x 224 image, one thread. The time of the same pipeline
  * without the op (a copy into the batch) is subtracted. Ops alternate within a repeat.
  *
- *   kernel_ops [REPEATS]
+ *   kernel_ops [REPEATS [SIDE PIPELINE...]]
  *
+ * With pipelines, it times these instead, on an image of SIDE x SIDE pixels.
  * One JSON line per op and ISA on stdout: CPU microseconds, the least of all repeats.
- * bench/ops_table.py puts them beside Pillow and torchvision.
+ * bench/ops_table.py puts them beside Pillow and torchvision; bench/op_costs.py makes the table of `leat
+ * plan`.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,12 +24,12 @@
 #include "op/pipeline.h"
 #include "probe/cpu.h"
 
-enum { SIDE = 224, RUNS = 40, REPEATS_MAX = 33 };
+enum { SIDE = 224, RUNS = 40, REPEATS_MAX = 33, OPS_MAX = 128 };
 
-static const struct op {
+static struct op {
     const char *name, *text;
     bool boxes; /* its draw depends on boxes */
-} ops[] = {
+} ops[OPS_MAX] = {
     {"none", ""},
     {"flip_h", "RandomHorizontalFlip(1)"},
     {"flip_v", "RandomVerticalFlip(1)"},
@@ -88,7 +90,9 @@ typedef struct lane {
     leat__pipeline_worker *worker;
     double us[REPEATS_MAX];
 } lane;
-static lane lanes[LEAT_COUNT(isas)][LEAT_COUNT(ops)];
+static lane lanes[LEAT_COUNT(isas)][OPS_MAX];
+static size_t op_count; /* rows of ops[] */
+static int side = SIDE;
 
 static int by_value(const void *a, const void *b)
 {
@@ -111,9 +115,9 @@ static int open_lanes(leat_error *err)
 {
     for (size_t i = 0; i < LEAT_COUNT(isas); i++) {
         leat__cpu_mask(isas[i].keep);
-        for (size_t k = 0; k < LEAT_COUNT(ops); k++) {
-            char text[256];
-            snprintf(text, sizeof text, "Resize((%d, %d)); %s", SIDE, SIDE, ops[k].text);
+        for (size_t k = 0; k < op_count; k++) {
+            char text[512];
+            snprintf(text, sizeof text, "Resize((%d, %d)); %s", side, side, ops[k].text);
             LEAT_TRY(leat__pipeline_open(&lanes[i][k].pipeline, &(leat__pipeline_opts){.ops = text}, err));
             LEAT_TRY(leat__pipeline_worker_open(&lanes[i][k].worker, err));
         }
@@ -175,36 +179,50 @@ static void print_batch_ops(int repeats, uint8_t *planes)
         }
 }
 
+/* Replaces the table by the pipelines of the command line, if there are any. */
+static void choose_ops(int argc, char **argv)
+{
+    while (op_count < OPS_MAX && ops[op_count].name != NULL) op_count++;
+    if (argc < 4) return;
+    side = atoi(argv[2]);
+    op_count = 1; /* "none" stays */
+    for (int i = 3; i < argc && op_count < OPS_MAX; i++)
+        ops[op_count++] = (struct op){argv[i], argv[i], false};
+}
+
 int main(int argc, char **argv)
 {
     const int repeats = argc > 1 ? LEAT_MIN(atoi(argv[1]), REPEATS_MAX) : 7;
     leat__planes im = {0};
     leat_error err = {0};
-    void *const out = leat__alloc_aligned(LEAT__MEM_MISC, SIDE * SIDE * 3 * sizeof(float), 64);
-    int rc = out ? leat__planes_resize(&im, SIDE, SIDE, 3, &err) : LEAT_ENOMEM;
+    choose_ops(argc, argv);
+    const uint64_t room =
+        3 * (uint64_t)side * (uint64_t)side * 3 * sizeof(float); /* 3: ten crops of half the side */
+    void *const out = leat__alloc_aligned(LEAT__MEM_MISC, room, 64);
+    int rc = out ? leat__planes_resize(&im, (uint32_t)side, (uint32_t)side, 3, &err) : LEAT_ENOMEM;
     if (rc == 0) rc = open_lanes(&err);
     if (rc == 0) fill(&im);
     for (int r = 0; rc == 0 && r < repeats; r++)
         for (size_t i = 0; i < LEAT_COUNT(isas); i++) {
             leat__cpu_mask(isas[i].keep);
-            for (size_t k = 0; rc == 0 && k < LEAT_COUNT(ops); k++)
+            for (size_t k = 0; rc == 0 && k < op_count; k++)
                 rc = time_lane(&lanes[i][k], ops[k].boxes, &im, out, &lanes[i][k].us[r], &err);
         }
     if (rc != 0) fprintf(stderr, "kernel_ops: %s\n", err.message);
     for (size_t i = 0; i < LEAT_COUNT(isas); i++) {
-        for (size_t k = 0; k < LEAT_COUNT(ops); k++) {
+        for (size_t k = 0; k < op_count; k++) {
             lane *const l = &lanes[i][k];
             qsort(l->us, (size_t)repeats, sizeof *l->us, by_value);
             leat__pipeline_worker_close(&l->worker);
             leat__pipeline_close(&l->pipeline);
         }
         const double base = lanes[i][0].us[0];
-        for (size_t k = 0; rc == 0 && k < LEAT_COUNT(ops); k++)
+        for (size_t k = 0; rc == 0 && k < op_count; k++)
             printf("{\"bench\":\"ops\",\"isa\":\"%s\",\"op\":\"%s\",\"us\":%.1f,\"us_with_copy\":%.1f}\n",
                    isas[i].name, ops[k].name, lanes[i][k].us[0] - (k ? base : 0), lanes[i][k].us[0]);
     }
     uint8_t *const planes = leat__zalloc(LEAT__MEM_MISC, 16 * SIDE * SIDE);
-    if (rc == 0 && planes) print_batch_ops(repeats, planes);
+    if (rc == 0 && planes && argc < 4) print_batch_ops(repeats, planes);
     leat__free(planes);
     leat__planes_reset(&im);
     leat__free(out);

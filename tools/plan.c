@@ -380,7 +380,7 @@ static int ops_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool lis
         f->ops_us *= leat__plan_cpu_times(f);
         return CLI_OK;
     }
-    return plan_measure_ops(text, width, height, &f->ops_us, &err) == 0 ? CLI_OK : cli_fail(c, &err);
+    return plan_measure_ops(f, width, height, &f->ops_us, &err) == 0 ? CLI_OK : cli_fail(c, &err);
 }
 
 /* Sets the share of the images that no GPU can decode, because of their ops. */

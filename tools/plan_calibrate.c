@@ -38,6 +38,7 @@
 #include "load_flags.h"
 #include "op/pipeline.h"
 #include "pack/reader.h"
+#include "plan/parts.h"
 #include "plan_modes.h"
 
 #define SLICE_NS (LEAT_NS_PER_S / 4)
@@ -662,21 +663,24 @@ out:
     return rc;
 }
 
-int plan_measure_ops(const char *ops, uint32_t width, uint32_t height, double *us, leat_error *err)
+int plan_measure_ops(const leat_plan_facts *f, uint32_t width, uint32_t height, double *us, leat_error *err)
 {
     leat__planes image = {0};
     leat__buf bare;
-    double all, less;
+    double all, less, kept;
+    bool sure;
     int rc;
 
     leat__buf_init(&bare, LEAT__MEM_MISC, 65536);
     LEAT_GO(rc, out, leat__planes_resize(&image, width, height, 3, err));
     fill_noise(&image);
-    if (leat__ops_strip(ops, LEAT__OPS_CROP_ONLY, &bare) != 0)
-        LEAT_GO(rc, out, leat__fail_nomem(err, strlen(ops), "a pipeline"));
-    LEAT_GO(rc, out, time_pipeline(ops, &image, &all, err));
+    if (leat__ops_strip(f->ops, LEAT__OPS_CROP_ONLY, &bare) != 0)
+        LEAT_GO(rc, out, leat__fail_nomem(err, strlen(f->ops), "a pipeline"));
+    LEAT_GO(rc, out, time_pipeline(f->ops, &image, &all, err));
     LEAT_GO(rc, out, time_pipeline(leat__buf_str(&bare), &image, &less, err));
-    *us = LEAT_MAX(all - less, 0.0);
+    /* crops and output of more than one image are in both, and only the table of ops has them */
+    (void)leat__plan_ops_us(leat__buf_str(&bare), f->isa, width, height, &kept, &sure);
+    *us = LEAT_MAX(all - less, 0.0) + kept * leat__plan_cpu_times(f);
 out:
     leat__planes_reset(&image);
     leat__buf_reset(&bare);

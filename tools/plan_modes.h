@@ -76,9 +76,9 @@ int plan_trial_check(leat_error *err);
 void plan_trial_link(leat_plan_range bytes_per_s, double latency_s);
 void plan_trial_reading(bool on); /* the next steps read from storage: the time limit applies */
 
-/* Measures the CPU time of the ops of a pipeline other than crop, resize, flip and output, on a noise
+/* Measures the CPU time of the ops in f->ops other than crop, resize, flip and output, on a noise
  * image of this size. */
-int plan_measure_ops(const char *ops, uint32_t width, uint32_t height, double *us,
+int plan_measure_ops(const leat_plan_facts *f, uint32_t width, uint32_t height, double *us,
                      leat_error *err) LEAT_MUST_CHECK;
 
 /* Each of these prints its answer and returns the exit code. */

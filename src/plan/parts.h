@@ -97,10 +97,11 @@ void leat__plan_gpu_list(leat__buf *out); /* all known names */
  * between 1/(1 + spread) and (1 + spread) times the prediction. */
 double leat__plan_step_s(const leat_plan_facts *f, const leat_plan_vram *v, double *spread);
 
-/* In op_cost.c, by the tables. op_us returns the microseconds of one op for 224 x 224 pixels: 0 for crop,
- * resize, flip and output, negative when the op is not in them. ops_us adds up a pipeline, for images of this
- * size: each op counts by the size that the image has before it. false: an op is not in the tables. *sure is
- * false when that size varies. cpu_times returns how much longer this CPU takes than that of the tables. */
+/* In op_cost.c, by the tables. op_us returns the microseconds of one op for 224 x 224 pixels and p = 1: 0 for
+ * crop, resize, flip and combinators, negative when the op is not in them. ops_us adds up a pipeline, for
+ * images of this size: each op counts by its probability, its arguments, the size that the image has before
+ * it and the number of images that crops before it made. false: an op is not in the tables. *sure is false
+ * when that size varies. cpu_times returns how much longer this CPU takes than that of the tables. */
 double leat__plan_op_us(const char *name, const char *isa);
 bool leat__plan_ops_us(const char *ops, const char *isa, uint32_t width, uint32_t height, double *us,
                        bool *sure);

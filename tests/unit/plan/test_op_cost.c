@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan_test.h"
 
+#include "base/num.h"
 #include "op/op.h"
 #include "plan/parts.h"
 
@@ -13,14 +14,72 @@ static double cost(const char *ops, const char *isa, uint32_t width, uint32_t he
     return us;
 }
 
+#define JITTER "ColorJitter(0.4, 0.4, 0.4, 0.1)"
+
+/* What the table says of one op for this many times 224 x 224 pixels. */
+static double row(const char *name, double times)
+{
+    for (size_t i = 0; i < LEAT_COUNT(plan_op_cost_rows); i++)
+        if (strcmp(plan_op_cost_rows[i].name, name) == 0)
+            return plan_op_cost_rows[i].fixed_us + times * plan_op_cost_rows[i].avx2_us;
+    fail_msg("no row of %s", name);
+    return 0;
+}
+
 static void ops_add_up_by_name_isa_and_size(void **state)
 {
     (void)state;
     assert_near(cost("RandomResizedCrop(224); Resize(96)", "avx2", 224, 224), 0, 0);
-    assert_near(cost("GaussianBlur(23); ColorJitter(0.4, hue=0.2)", "avx2", 224, 224), 514 + 485 + 40, 0.1);
-    assert_near(cost("GaussianBlur(23); ColorJitter(0.4)", "avx512icl", 112, 112), (446 + 326) / 4.0 + 40,
-                0.1);
-    assert_near(cost("RandomApply(GaussianBlur(9); RandomInvert())", "scalar", 224, 224), 774 + 25 + 40, 0.1);
+    assert_near(cost("GaussianBlur(23); " JITTER, "avx2", 224, 224),
+                row("GaussianBlur", 1) + row("ColorJitter", 1), 0.1);
+    assert_near(cost(JITTER, "avx2", 112, 112), row("ColorJitter", 0.25), 0.1);
+    assert_true(cost(JITTER, "avx512icl", 224, 224) < cost(JITTER, "avx2", 224, 224));
+    assert_true(cost(JITTER, "avx2", 224, 224) < cost(JITTER, "scalar", 224, 224));
+}
+
+/* The cost of an op inside RandomApply was counted whatever its p was. */
+static void an_op_costs_by_its_probability(void **state)
+{
+    const double blur = row("GaussianBlur", 1), clahe = row("CLAHE", 1), invert = row("RandomInvert", 1);
+    (void)state;
+    assert_near(cost("RandomApply(GaussianBlur(23), p=0.2)", "avx2", 224, 224), 0.2 * blur, 0.1);
+    assert_near(cost("GaussianBlur(23, p=0.2)", "avx2", 224, 224), 0.2 * blur, 0.1);
+    assert_near(cost("RandomApply(GaussianBlur(23, p=0.5); CLAHE(p=1), p=0.2)", "avx2", 224, 224),
+                0.2 * (0.5 * blur + clahe), 0.1);
+    assert_near(cost("CLAHE()", "avx2", 224, 224), 0.5 * clahe, 0.1); /* its default */
+    assert_near(cost("RandomChoice(GaussianBlur(23); CLAHE(p=1), p=(1, 3))", "avx2", 224, 224),
+                0.25 * blur + 0.75 * clahe, 0.1);
+    assert_near(cost("RandomChoice(GaussianBlur(23); RandomInvert(1))", "avx2", 224, 224),
+                (blur + invert) / 2, 0.1);
+    assert_near(cost("RandomOrder(GaussianBlur(23); RandomInvert(1))", "avx2", 224, 224), blur + invert, 0.1);
+    assert_near(cost("RandomApply(GaussianBlur(23), p=0)", "avx2", 224, 224), 0, 0);
+}
+
+static void ops_after_ten_crops_cost_ten_times(void **state)
+{
+    const double crops = cost("TenCrop(112)", "avx2", 224, 224), one = cost(JITTER, "avx2", 112, 112);
+    (void)state;
+    assert_near(crops, row("TenCrop", 10 / 4.0), 0.1);
+    assert_near(cost("TenCrop(112)", "avx2", 5000, 4000), crops, 0); /* it copies only its crops */
+    assert_near(cost("FiveCrop(112)", "avx2", 224, 224), row("FiveCrop", 5 / 4.0), 0.1);
+    const double more = cost("TenCrop(112); " JITTER, "avx2", 224, 224) - crops;
+    assert_near(more, row("ColorJitter", 10 / 4.0), 0.1);
+    assert_true(more > 9 * one && more <= 10 * one);
+    /* the table of samples has the output of one image */
+    assert_near(cost("Normalize(0.5, 0.5)", "avx2", 224, 224), 0, 0);
+    assert_near(cost("TenCrop(112); Normalize(0.5, 0.5)", "avx2", 224, 224) - crops,
+                row("Normalize", 9 / 4.0), 0.1);
+}
+
+static void arguments_change_the_cost(void **state)
+{
+    const double jitter = row("ColorJitter", 1), policy = cost("RandAugment()", "avx2", 224, 224);
+    (void)state;
+    assert_true(cost("ColorJitter(0.4)", "avx2", 224, 224) < 0.15 * jitter); /* brightness only */
+    assert_true(cost("ColorJitter(hue=0.1)", "avx2", 224, 224) > 0.5 * jitter);
+    assert_true(cost("GaussianBlur(3)", "avx2", 224, 224) < 0.6 * row("GaussianBlur", 1));
+    assert_true(cost("RandAugment(4)", "avx2", 224, 224) > 1.8 * policy);
+    assert_true(cost("RandAugment(interpolation=bilinear)", "avx2", 224, 224) > 2 * policy);
 }
 
 /* The table's cost was that of the output, wherever the op stood: 12.5 ms were planned, 198 ms were real. */
@@ -28,13 +87,14 @@ static void an_op_costs_by_the_size_of_its_image(void **state)
 {
     const double whole = 5000.0 * 4000 / (224 * 224);
     (void)state;
-    assert_near(cost("ColorJitter(0.4); Resize(224); CenterCrop(224)", "avx2", 5000, 4000), 485 * whole + 20,
+    assert_near(cost(JITTER "; Resize(224); CenterCrop(224)", "avx2", 5000, 4000), row("ColorJitter", whole),
                 1);
-    assert_near(cost("Resize(224); CenterCrop(224); ColorJitter(0.4)", "avx2", 5000, 4000), 485 + 20, 0.1);
-    assert_near(cost("RandomResizedCrop(224); ColorJitter(0.4)", "avx2", 5000, 4000), 485 + 20, 0.1);
-    /* between a resize and a crop */
-    assert_near(cost("Resize(224); ColorJitter(0.4); CenterCrop(224)", "avx2", 5000, 4000), 485 * 1.25 + 20,
+    assert_near(cost("Resize(224); CenterCrop(224); " JITTER, "avx2", 5000, 4000), row("ColorJitter", 1),
                 0.1);
+    assert_near(cost("RandomResizedCrop(224); " JITTER, "avx2", 5000, 4000), row("ColorJitter", 1), 0.1);
+    /* between a resize and a crop */
+    assert_near(cost("Resize(224); " JITTER "; CenterCrop(224)", "avx2", 5000, 4000),
+                row("ColorJitter", 1.25), 0.1);
 }
 
 static void a_size_that_varies_is_a_guess(void **state)
@@ -43,10 +103,10 @@ static void a_size_that_varies_is_a_guess(void **state)
     double us;
     bool sure;
     (void)state;
-    assert_true(leat__plan_ops_us("RandomShortestSize((100, 400)); ColorJitter(0.4); Resize((224, 224))",
-                                  "avx2", 500, 500, &us, &sure));
+    assert_true(leat__plan_ops_us("RandomShortestSize((100, 400)); " JITTER "; Resize((224, 224))", "avx2",
+                                  500, 500, &us, &sure));
     assert_false(sure);
-    const double most = 485 * 400.0 * 400 / (224 * 224) + 20;
+    const double most = row("ColorJitter", 400.0 * 400 / (224 * 224));
     assert_true(us >= most / 2 && us < most);
     f.ops_us = us;
     leat_plan_range exact = plan_of(f).speed.cpu;
@@ -100,6 +160,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ops_add_up_by_name_isa_and_size),
+        cmocka_unit_test(an_op_costs_by_its_probability),
+        cmocka_unit_test(ops_after_ten_crops_cost_ten_times),
+        cmocka_unit_test(arguments_change_the_cost),
         cmocka_unit_test(an_op_costs_by_the_size_of_its_image),
         cmocka_unit_test(a_size_that_varies_is_a_guess),
         cmocka_unit_test(every_op_has_a_cost),
