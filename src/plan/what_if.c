@@ -56,11 +56,29 @@ static leat_plan_range scaled(leat_plan_range r, double factor)
     return (leat_plan_range){r.low * factor, r.mid * factor, r.high * factor};
 }
 
+/* Returns the table's cost of a sample with its ops. */
+static double sample_us(const leat_plan_facts *f)
+{
+    return leat__plan_cpu_times(f) * leat__plan_table_us(f) + f->ops_us;
+}
+
+/* Scales the cost of the ops, some of which may run before the crop, to the size of the images. */
+static void scale_ops(leat_plan_facts *f, const leat_plan_facts *before)
+{
+    double now, then;
+    bool sure;
+    if (f->ops == NULL || f->ops_us <= 0) return;
+    if (!leat__plan_ops_us(f->ops, f->isa, before->width, before->height, &now, &sure) || now <= 0) return;
+    if (!leat__plan_ops_us(f->ops, f->isa, f->width, f->height, &then, &sure)) return;
+    f->ops_us *= then / now;
+    if (!sure) f->ops_guess = 1;
+}
+
 /* Scales a measured cost, which is valid only for the images as stored now, by the ratio of the
  * table's costs. */
 static void reprice(leat_plan_facts *f, const leat_plan_facts *before)
 {
-    double factor = leat__plan_table_us(f) / leat__plan_table_us(before);
+    double factor = sample_us(f) / sample_us(before);
     leat_plan_calibration *m = &f->measured;
     m->cpu_us = scaled(m->cpu_us, factor);
     m->rate_one = scaled(m->rate_one, 1 / factor);
@@ -107,6 +125,7 @@ static void what_if_smaller(const rows *r)
         f.width = LEAT_MAX((uint32_t)(f.width * shrink + 0.5), 1u);
         f.height = LEAT_MAX((uint32_t)(f.height * shrink + 0.5), 1u);
         set_bytes(&f, (double)f.sample_bytes * smaller_share(base, shrink));
+        scale_ops(&f, base);
         reprice(&f, base);
         what_if(r, "leat pack --max-side 400", &f);
     }

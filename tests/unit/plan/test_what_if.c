@@ -169,6 +169,36 @@ static void a_disk_cache_needs_a_second_epoch(void **state)
     assert_true(find_row(&p, "leat load --cache disk:DIR, on NVMe")->gain > 10);
 }
 
+/* Ops before the crop work on the whole image: smaller images make them cheaper. */
+static void smaller_images_have_cheaper_ops(void **state)
+{
+    static const char *const before = "GaussianBlur(23); RandomResizedCrop(224)",
+                             *const after = "RandomResizedCrop(224); GaussianBlur(23)";
+    leat_plan_facts f = guide_facts();
+    double gain[2][2];
+    bool sure;
+    (void)state;
+    f.gpus = 0;
+    f.width = f.height = 2000;
+    f.sample_bytes = 200000;
+    snprintf(f.isa, sizeof f.isa, "avx2");
+    snprintf(f.storage, sizeof f.storage, "memory");
+    for (int early = 0; early < 2; early++)
+        for (int measured = 0; measured < 2; measured++) {
+            f.ops = early ? before : after;
+            assert_true(leat__plan_ops_us(f.ops, f.isa, f.width, f.height, &f.ops_us, &sure));
+            f.measured.cpu_us = measured ? (leat_plan_range){9e4, 1e5, 1.1e5} : (leat_plan_range){0};
+            const leat_plan plan = plan_of(f);
+            const leat_plan_what_if *row = find_row(&plan, "leat pack --max-side 400");
+            assert_non_null(row);
+            gain[early][measured] = row->gain;
+        }
+    assert_true(gain[1][0] > 15); /* 25 times fewer pixels, and nearly all of the time is in the op */
+    assert_true(gain[1][0] > 2 * gain[0][0]);
+    assert_near(gain[1][1], gain[1][0], 0.01 * gain[1][0]);
+    assert_near(gain[0][1], gain[0][0], 0.01 * gain[0][0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +207,7 @@ int main(void)
         cmocka_unit_test(cores_bring_what_their_threads_do),
         cmocka_unit_test(a_disk_cache_needs_a_second_epoch),
         cmocka_unit_test(a_plan_that_does_not_fit_has_no_rows),
+        cmocka_unit_test(smaller_images_have_cheaper_ops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
