@@ -7,8 +7,11 @@
  */
 #include "loader/footprint.h"
 
+#include <leat/pack.h>
+
 #include "base/num.h"
 #include "engine/flow_window.h"
+#include "io/file.h"
 
 #define PROCESS_BYTES (UINT64_C(8700) << 10)
 #define THREAD_BYTES (UINT64_C(1000) << 10) /* stack, tables and decoder of one worker */
@@ -25,6 +28,9 @@
 #define BUSY_ALL 0.80
 /* The I/O depth that the budget should allow. */
 #define DEPTH_ROOM 16
+/* A run's block aligns each sample, and each part of a batch (loader/bounds.c), for up to eight columns. */
+#define SLOT_BYTES (2 * (uint64_t)LEAT__IO_ALIGN + LEAT_PACK_PADDING)
+#define PARTS_BYTES (27u * 256u)
 #define TINY 1024u   /* bytes of a sample that costs less than its scheduling */
 #define RUN_TINY 64u /* most such samples in a run */
 
@@ -84,7 +90,8 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
     uint64_t most = leat__run_samples(f->batch, f->threads, f->max_sample_bytes);
     uint64_t many = f->max_sample_bytes >= VARIED * f->sample_bytes ? LEAT_MIN(most, run + run / 2) : run;
     /* the runs in flight may begin and end in the middle of a batch: one more at each end */
-    uint64_t filling = 2 + out->window * many / LEAT_MAX(f->batch, 1u);
+    uint64_t rows = LEAT_MAX(f->rows > 0 ? f->rows : f->batch, 1u);
+    uint64_t filling = 2 + out->window * many / rows;
     out->waiting = f->prefetch * frame;
     out->lent = LEAT__LOANS * frame;
     out->filling = filling * frame;
@@ -102,7 +109,8 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
     wide.in_memory = false;
     wide.busy = 1;
     uint32_t window = leat__flow_window(f->threads, LEAT_MAX(f->io_depth, (uint32_t)DEPTH_ROOM));
-    uint64_t largest_run = LEAT__RUN_TARGET + f->max_sample_bytes + frame / LEAT_MAX(f->batch, 1u) * most;
+    uint64_t largest_run =
+        LEAT__RUN_TARGET + f->max_sample_bytes + most * (frame / rows + SLOT_BYTES) + PARTS_BYTES;
     out->floor = leat__footprint_floor(largest_run, frame);
     /* blocks kept for reuse must fit below the floor */
     out->budget = out->waiting + out->lent + out->filling + reading(&wide, window) +

@@ -24,7 +24,8 @@ uint32_t leat__run_usual(uint32_t batch, uint32_t threads, uint64_t sample_bytes
 typedef struct leat__footprint_facts {
     uint32_t batch, threads, prefetch;
     uint32_t io_depth;    /* reads in flight: as requested, or as the controller will choose */
-    uint64_t frame_bytes; /* a full batch */
+    uint32_t rows;        /* samples of the largest batch, if the dataset has fewer than `batch`; 0 = batch */
+    uint64_t frame_bytes; /* the largest batch */
     uint64_t sample_bytes, max_sample_bytes; /* encoded: mean and largest */
     bool in_memory;                          /* the pack is in the OS page cache: nothing is prefetched */
     uint64_t process_bytes; /* memory outside the budget and the workers; 0 = the usual amount */

@@ -369,7 +369,8 @@ void leat__plan_yaml(const leat_plan *p, leat__buf *out)
     const leat_plan_facts *f = &p->facts;
     const leat_plan_config *c = &p->config;
     leat__buf_puts(out, "# Written by `leat plan`; read by `leat load --config`.\n");
-    if (p->fits == 0) leat__buf_printf(out, "# DOES NOT FIT. Smallest change: %s\n", p->fix);
+    if (p->fits == 0)
+        leat__buf_printf(out, "# DOES NOT FIT. Smallest change with which it fits: %s\n", p->fix);
     leat__buf_printf(out, "batch: %llu\n", (unsigned long long)c->batch);
     yaml_pipeline(f, out);
     leat__buf_printf(out, "order: %s\n", leat__plan_order_name(p));

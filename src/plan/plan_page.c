@@ -407,5 +407,6 @@ void leat__plan_page(const leat_plan *p, leat__buf *out, bool ascii)
     scale_section(p, out);
     if (p->note_count > 0) leat__buf_puts(out, "\nNotes\n");
     for (uint32_t i = 0; i < p->note_count; i++) leat__buf_printf(out, "  %s\n", p->notes[i]);
-    if (p->fits == 0) leat__buf_printf(out, "\nDoes not fit. Smallest change: %s\n", p->fix);
+    if (p->fits == 0)
+        leat__buf_printf(out, "\nDoes not fit. Smallest change with which it fits: %s\n", p->fix);
 }

@@ -26,6 +26,8 @@
 #define PINNED_BATCHES 3
 /* Bytes of a row other than its pixels: the label and the sample's number. */
 #define ROW_BYTES 16
+/* Bytes that align the columns of a batch. */
+#define ALIGN_BYTES 1024
 
 /* Returns the memory of the operating system: it counts for a machine's memory, but not for a job's limit. */
 static uint64_t os_bytes(const leat_plan_facts *f)
@@ -130,11 +132,13 @@ static void cap_by_dataset(const leat_plan_facts *f, const leat__footprint_facts
 /* Computes the memory with the loader's own function (loader/footprint.h) for these facts. */
 static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
 {
-    leat__footprint_facts k = {.batch = (uint32_t)LEAT_MIN(batch_samples(f), UINT64_C(1) << 24),
+    leat__footprint_facts k = {.batch = (uint32_t)LEAT_MIN(f->batch, UINT64_C(1) << 24),
+                               .rows = (uint32_t)LEAT_MIN(batch_samples(f), UINT64_C(1) << 24),
                                .threads = (uint32_t)f->workers,
                                .prefetch = f->prefetch,
                                .io_depth = LEAT__DEPTH_FIRST,
-                               .frame_bytes = leat__plan_batch_bytes(f) + batch_samples(f) * ROW_BYTES,
+                               .frame_bytes =
+                                   leat__plan_batch_bytes(f) + batch_samples(f) * ROW_BYTES + ALIGN_BYTES,
                                .sample_bytes = f->sample_bytes,
                                .max_sample_bytes = LEAT_MAX(f->max_sample_bytes, f->sample_bytes),
                                .in_memory = leat__plan_in_memory(f),
@@ -186,6 +190,14 @@ static uint64_t resident(const leat_plan_facts *f, const leat__footprint *k, uin
     return want <= most + outside ? want : most + outside + replaced_bytes(f, k);
 }
 
+/* Returns the least budget that the loader accepts: the largest image is decoded while the other workers
+ * keep their scratch (loader/bounds.c). */
+static uint64_t least_budget(const leat_plan_facts *f, const leat__footprint *k)
+{
+    if (f->max_image_bytes == 0) return k->floor;
+    return k->floor + f->max_image_bytes + (uint64_t)(LEAT_MAX(f->workers, 1) - 1) * LEAT__WORKER_RAM;
+}
+
 void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram)
 {
     uint64_t trainers = LEAT_MAX(f->gpus, 1u);
@@ -223,5 +235,5 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
     add_up(f, ram);
     ram->resident = trainers * resident(f, &k, most, window_bytes);
     ram->verdict = verdict_of(f, ram, PLAN_SAFE_LEAT);
-    if (ram->budget < k.floor + f->max_image_bytes) ram->verdict = LEAT_PLAN_OUT_OF_MEMORY;
+    if (ram->budget < least_budget(f, &k)) ram->verdict = LEAT_PLAN_OUT_OF_MEMORY;
 }

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "loader/footprint.h"
 
 #define TRIES 128 /* values tried in one round of largest() */
 #define FARTHER 4 /* times the bisection's result: beyond it memory grew by more than it varies */
@@ -199,6 +200,19 @@ static void add_changes(leat_plan *plan, const leat_plan_facts *then)
                  (int)f->workers);
 }
 
+/* Returns what the loader needs beyond this budget when it chooses the threads: the plan has fewer threads
+ * with less memory, but the loader has one per CPU, and keeps scratch for each while it decodes a large
+ * image. */
+static uint64_t other_scratch(const leat_plan_facts *given, uint64_t memory)
+{
+    leat_plan plan = {.facts = *given};
+    plan.facts.memory_bytes = memory;
+    uint64_t usual = leat__plan_default_workers(given->cpus, given->gpus);
+    if (!leat__plan_own_workers(given) || given->max_image_bytes == 0) return 0;
+    if (leat__plan_judge_ram(&plan, NULL) != 0 || usual <= (uint64_t)plan.facts.workers) return 0;
+    return (usual - (uint64_t)plan.facts.workers) * LEAT__WORKER_RAM;
+}
+
 /* Fixes a budget that is too small, or so large that a cache in it takes all memory. */
 static bool fix_memory(leat_plan_facts *facts)
 {
@@ -210,7 +224,7 @@ static bool fix_memory(leat_plan_facts *facts)
     uint64_t value = own.ram.budget > facts->memory_bytes
                          ? smallest(&f, own.ram.budget, set_memory, ram_fits)
                          : largest(&f, 0, facts->memory_bytes, set_memory, ram_fits);
-    facts->memory_bytes = value > 0 ? value : own.ram.budget;
+    facts->memory_bytes = value > 0 ? value + other_scratch(facts, value) : own.ram.budget;
     return true;
 }
 

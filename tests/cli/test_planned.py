@@ -131,6 +131,26 @@ def costly_samples_are_not_slow_storage():
     assert json.loads(done.stdout)["speed"]["cpu_us_per_sample"] > 1e6, done
 
 
+def a_budget_that_is_too_small_is_a_plan_that_does_not_fit():
+    """Without --no-measure nothing was printed, because the loader could not be measured."""
+    for more in ((), ("--no-measure",)):
+        done = leat("plan", "--dataset", "p.leat", "--gpus", "0", "--memory", "1M", "--json", *more, code=3)
+        said = json.loads(done.stdout)
+        assert said["fits"] is False and said["fix"].startswith("--memory "), said
+        assert ("not measured: --memory: " in done.stderr) == (not more), done.stderr
+
+
+def the_budget_that_is_named_is_enough_for_the_loader():
+    """It was up to 2 % too small: "may take 70.3 MiB, 862 KiB more than the memory budget leaves for it"."""
+    for ops in ("Resize((64, 64))", "GaussianBlur(5); Resize((64, 64))", "Resize((96, 96)); Normalize(0.5, 0.5)",
+                "Resize((2000, 2000)); GaussianBlur(5); Resize((64, 64))"):
+        for more in (("--batch", "4"), ("--batch", "64"), ("--batch", "8", "--threads", "4")):
+            flags = ("--ops", ops, *more, "--memory")
+            done = leat("plan", "--dataset", "p.leat", "--gpus", "0", "--no-measure", "--json", *flags, "1M", code=3)
+            named = json.loads(done.stdout)["fix"].split()[1]
+            leat("load", "p.leat", "--epochs", "1", *flags, named)
+
+
 def a_pack_without_samples_is_refused():
     shutil.copy("p.leat", "none.leat")
     with open("keys.txt", "w") as f:
@@ -424,7 +444,8 @@ def main():
                      the_cost_of_worker_processes_is_not_that_of_leat, only_storage_is_calibrated_for_worker_processes,
                      a_pack_at_hand_is_measured_for_a_moment,
                      facts_of_the_pack_are_not_replaced, a_stopped_measurement_is_no_plan,
-                     costly_samples_are_not_slow_storage, a_pack_without_samples_is_refused, slow_storage_ends_no_measurement_late,
+                     costly_samples_are_not_slow_storage, a_budget_that_is_too_small_is_a_plan_that_does_not_fit,
+                     the_budget_that_is_named_is_enough_for_the_loader, a_pack_without_samples_is_refused, slow_storage_ends_no_measurement_late,
                      silent_server_ends_the_plan_soon, the_doctor_names_a_silent_server, a_server_that_falls_silent_has_no_rate,
                      latency_does_not_count_as_a_slow_link, a_very_slow_link_is_not_taken_from_the_table, the_planned_pipeline_is_what_runs,
                      a_pack_smaller_than_a_batch_is_measured, a_run_is_within_a_factor_of_two,

@@ -158,7 +158,7 @@ order: random
 cache: os
 threads: 3
 epochs: 1
-memory: 1623756288
+memory: 1623766528
 prefetch: 3
 # trainer: precision 16-mixed, compile false, lr 0.5 for a total batch of 256 on 1 x 1 GPUs
 
@@ -256,13 +256,13 @@ $ job="--samples 100000 --gpus 0 --cpus 4 --dtype f32 --batch 256"
 > ram=$(leat plan $job --solve ram | cut -d ' ' -f 1); echo $ram
 > leat plan $job --limit 8G --solve ram | cut -d ' ' -f 1
 > for one in $ram $((ram - 1)); do leat plan $job --ram $one --limit 8G --json | jget ram.verdict; done
-6694616960
-6694616960
+6694634880
+6694634880
 safe
 risky
 
 $ leat plan --samples 100000 --gpus 0 --cpus 4 --dtype f32 --batch 256 --limit 1G --solve ram
-! leat plan: no --ram is safe with --limit 1.00 GiB: a limit of 2944616960 (2.74 GiB) is
+! leat plan: no --ram is safe with --limit 1.00 GiB: a limit of 2944634880 (2.74 GiB) is
 = 3
 
 $ leat plan --samples 100000 --gpus 0 --cpus 4 --dtype f32 --batch 256 --memory 10M --solve ram

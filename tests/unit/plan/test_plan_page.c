@@ -38,7 +38,7 @@ static void plan_that_does_not_fit_ends_with_its_fix(void **state)
     char *text = page(f, true);
     assert_contains(text, "out of memory");
     assert_contains(text, "buffer 58.9 GB");
-    assert_contains(text, "Does not fit. Smallest change: --workers");
+    assert_contains(text, "Does not fit. Smallest change with which it fits: --workers");
     for (const char *c = text; *c != '\0'; c++) assert_true((unsigned char)*c < 128);
     leat__free(text);
 }

@@ -90,7 +90,7 @@ static void leat_needs_prefetch_batches_not_workers_times(void **state)
     f.prefetch = 8;
     f.samples = 50000; /* all of it cached: no window of pages */
     leat_plan p = plan_of(f);
-    assert_int_equal(p.ram.queue, 8 * (p.ram.batch + 256 * 16)); /* pixels, label and number */
+    assert_int_equal(p.ram.queue, 8 * (p.ram.batch + 256 * 16 + 1024)); /* pixels, label, number */
     assert_int_equal(p.ram.verdict, LEAT_PLAN_SAFE);
     assert_int_equal(p.ram_process.verdict, LEAT_PLAN_OUT_OF_MEMORY);
     assert_int_equal(p.config.memory_bytes, p.ram.budget);
@@ -226,7 +226,8 @@ static void a_batch_has_no_more_samples_than_the_dataset(void **state)
         f.batch = 40000;
         const leat_plan_ram more = plan_of(f).ram;
         assert_int_equal(more.batch, all.batch);
-        assert_int_equal(more.total, all.total);
+        /* runs of samples are as long as the larger batch allows */
+        assert_true(more.total >= all.total && more.total - all.total < all.batch / 50);
     }
 }
 
