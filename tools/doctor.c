@@ -252,7 +252,7 @@ static int read_stdin(char **text, size_t *len, leat_error *err)
 static int facts_of(const char *text, size_t len, leat_doctor_diagnosis *d, leat_error *err)
 {
     leat_doctor_run *run = NULL;
-    leat_doctor_facts facts;
+    leat_doctor_facts facts, none;
 
     const bool record = len >= sizeof RUN_BEGIN && memcmp(text, RUN_BEGIN, sizeof RUN_BEGIN - 1) == 0;
 
@@ -265,6 +265,11 @@ static int facts_of(const char *text, size_t len, leat_doctor_diagnosis *d, leat
     if (record && rc != 0) return rc;
     if (record) return leat__fail(err, LEAT_EDATA, "the run has no verdict yet: try again in a second");
     LEAT_TRY(leat_doctor_facts_parse(&facts, text, len, err));
+    leat_doctor_facts_init(&none);
+    if (memcmp(&facts, &none, sizeof facts) == 0)
+        return leat__fail(err, LEAT_EINVAL,
+                          "describes no run: it has no facts (give the file of a run, or the "
+                          "output of leat doctor --json)");
     return leat_doctor_judge(&facts, d, sizeof *d, err);
 }
 

@@ -70,6 +70,11 @@ $ leat doctor --attach run.json --batch 4
 ! leat doctor: --epochs has no effect: leat doctor measures for --seconds (see leat doctor --help)
 = 2
 
+# a description without facts
+$ echo '{}' > empty.json; leat doctor --attach empty.json
+! leat doctor: empty.json: describes no run: it has no facts (give the file of a run, or the output of leat doctor --json)
+= 2
+
 # JSON of other programs
 $ echo '{"name": "model", "layers": 3}' > model.json; leat doctor --attach model.json
 > echo '[1, 2]' > list.json; leat doctor --attach list.json
