@@ -779,6 +779,24 @@ static int check_effects(cli *c)
     return CLI_OK;
 }
 
+/* Fails for rates that cannot change a solution. GPUs and CPUs depend on the rates of CPUs and GPUs. Other
+ * rates count only where threads follow from them: with several epochs, when no number of threads is given.
+ */
+static int check_solve(cli *c)
+{
+    static const char *const rates[] = {"storage", "io-mbs",  "gbps",  "h2d-gbs",
+                                        "cpu-us",  "step-ms", "gmacs", "crop"};
+    const bool threads = !cli_given(c, "threads") && !cli_given(c, "workers") && !cli_given(c, "preset");
+    if (!cli_given(c, "solve") || (threads && cli_int(c, "epochs") > 1)) return CLI_OK;
+    const char *const field = cli_str(c, "solve");
+    const bool memory = leat__str_eq(field, "batch") || leat__str_eq(field, "ram");
+    for (size_t i = 0; i < (memory ? LEAT_COUNT(rates) : 4); i++)
+        if (cli_given(c, rates[i]))
+            return cli_usage(c, "--%s has no effect with --solve %s%s", rates[i], field,
+                             threads ? ", unless --epochs is 2 or more" : " and a given number of threads");
+    return CLI_OK;
+}
+
 /* Checks that the YAML written for leat load has only values that it accepts. */
 static int check_yaml(cli *c)
 {
@@ -818,6 +836,7 @@ static int plan_run(cli *c)
     setenv("LEAT_REMOTE_STALL_S", STALL_S, 0);
     setenv("LEAT_REMOTE_TRIES", TRIES, 0);
     if ((rc = check_effects(c)) != CLI_OK) return rc;
+    if ((rc = check_solve(c)) != CLI_OK) return rc;
     if ((rc = check_yaml(c)) != CLI_OK) return rc;
     if ((rc = check_remote(c)) != CLI_OK) return rc;
     if ((rc = model_facts(c, &f)) != CLI_OK) return rc;

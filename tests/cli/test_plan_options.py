@@ -41,7 +41,7 @@ KINDS = {
     "--loader process": ({**IMAGES, "--loader": "process"}, None, "threads ops like cache memory yaml measure"),
     "--gpus 0": ({**WITHOUT, "--gpus": 0}, None,
                  "params activation-bytes gmacs precision optimizer compile unfused-attention lr gpu vram step-ms h2d-gbs"),
-    "--solve": ({name: value for name, value in IMAGES.items() if name != "--ram"} | {"--solve": "ram"}, None, "ram lr compare yaml"),
+    "--solve": ({name: value for name, value in IMAGES.items() if name not in ("--ram", "--storage")} | {"--solve": "ram"}, None, "ram lr compare yaml"),
 }
 # A value of each option, and other options that it needs.
 VALUES = {
@@ -100,6 +100,19 @@ def problem(kind, base, name, used):
     return "changes nothing" if done.stdout == leat(*words({**base, **needed}), "--json", code=(0, 2, 3)).stdout else ""
 
 
+def rates_that_cannot_change_a_solution_are_refused():
+    base = {name: value for name, value in IMAGES.items() if name not in ("--storage", "--epochs")}
+    rates = {"storage": "ssd", "io-mbs": 10, "h2d-gbs": 1, "cpu-us": 900, "step-ms": 50, "crop": "none"}
+    for field in ("batch", "ram", "gpus", "cpus"):
+        fixed = {name: value for name, value in base.items() if name != f"--{field}"} | {"--solve": field}
+        for name, value in rates.items():
+            used = field in ("gpus", "cpus") and name in ("cpu-us", "step-ms", "crop")
+            for more in ({}, {"--epochs": 2, "--threads": 2}):
+                done = leat(*words({**fixed, **more, f"--{name}": value}), code=(0, 3) if used else (2,))
+                assert used or f"--{name} has no effect with --solve {field}" in done.stderr, done
+            leat(*words({**fixed, "--epochs": 2, f"--{name}": value}))  # threads follow from rates
+
+
 # ---- what-if rows ---------------------------------------------------------------------------------
 
 
@@ -147,7 +160,7 @@ def rows_are_what_their_names_plan():
 
 
 def main():
-    for test in (every_option_has_an_effect_or_is_refused, rows_are_what_their_names_plan):
+    for test in (every_option_has_an_effect_or_is_refused, rates_that_cannot_change_a_solution_are_refused, rows_are_what_their_names_plan):
         test()
         print("ok", test.__name__)
 
