@@ -6,6 +6,7 @@ waiting for a CPU move it, and the load of the machine cannot. The live runs at 
 what was slept or computed, and that the verdict is the one for the facts that were measured.
 """
 import math
+import subprocess
 import sys
 import time
 from types import SimpleNamespace
@@ -148,6 +149,20 @@ def test_a_stall_that_is_most_of_the_time_leaves_doubt(clock):
     assert d.confidence < 0.5 and "(not sure)" in d.verdict and d.facts["stall_share"] > 0.9
     assert d.facts["data_ms"] == pytest.approx(0.1) and d.replay["gain"] < 1.2
     assert all(r["gain"] < 1.2 for r in d.remedies)
+
+
+def test_the_gain_is_of_waiting_alone(clock):
+    """The step is faster in the replay: another process has ended."""
+    calls = iter(range(1000))
+    d = leat.diagnose(batches(lambda: clock.sleep(0.01)), lambda batch: clock.sleep(0.01 if next(calls) <= STEPS else 0.005), steps=STEPS)
+    assert d.replay == {"step_ms": pytest.approx(5), "gain": pytest.approx(2, rel=0.05)}
+    assert "Alone, the step took 5.0 ms, in the loop 10.0" in str(d)
+
+
+def test_workers_that_have_ended_used_cpus():
+    before = _diagnose._look().cpu_s
+    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.5: pass"], check=True)
+    assert _diagnose._look().cpu_s - before > 0.4
 
 
 def test_waits_that_come_again_are_no_stalls(clock):
