@@ -448,7 +448,7 @@ static int make_key(deduping *d, leat_error *err)
                                 o->orientations,
                                 o->windows != 0,
                                 o->across ? 2 : 0 /* 1 was a search in one direction */,
-                                1 /* 1 since images with covered parts count as similar */};
+                                2 /* 2 since the inputs are searched in the order of their content */};
     const double limits[] = {o->threshold, o->probable};
     leat__hasher *h = leat__hasher_open(0);
     int rc = 0;
@@ -494,15 +494,14 @@ static int search(deduping *d, leat_error *err)
     return rc == 0 ? leat__dedup_order_restore(&d->rows, &d->pairs, d->order, err) : rc;
 }
 
-/* Finds the order in which the inputs are searched: as given or, across them, by content. */
+/* Finds the order in which the inputs are searched. It does not depend on the order given. */
 static int sort_columns(deduping *d, leat_error *err)
 {
     const uint32_t n = d->opts->input_count;
     d->order = LEAT_NEW_ARRAY(CURATE, uint32_t, n);
     d->sorted = LEAT_NEW_ARRAY(CURATE, const char *, n);
     if (!d->order || !d->sorted) return leat__fail_nomem(err, n * sizeof *d->sorted, "paths");
-    for (uint32_t i = 0; i < n; i++) d->order[i] = i;
-    if (d->opts->across) LEAT_TRY(leat__dedup_order_find((const char *const *)d->columns, n, d->order, err));
+    LEAT_TRY(leat__dedup_order_find((const char *const *)d->columns, n, d->order, err));
     for (uint32_t i = 0; i < n; i++) d->sorted[i] = d->columns[d->order[i]];
     return 0;
 }

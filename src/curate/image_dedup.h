@@ -74,6 +74,8 @@ int leat__image_pairs_add(leat__image_pairs *p, const leat__image_pair *pair,
                           leat_error *err) LEAT_MUST_CHECK;
 /* Sorts by rows. Of a pair found from both sides, keeps the more similar one. */
 void leat__image_pairs_sort(leat__image_pairs *p);
+/* Returns the orientation that undoes another. */
+unsigned leat__orientation_inverse(unsigned orientation);
 /* Makes a pair in which `a` is the lower row. */
 leat__image_pair leat__image_pair_of(uint32_t row, uint32_t other, unsigned orientation, float similarity);
 
@@ -122,8 +124,8 @@ int leat__dedup_search_run(leat__dedup_search *s, leat_error *err) LEAT_MUST_CHE
 /* Reports unchanged progress; returns true when the search must stop. `search` is the cookie. */
 bool leat__dedup_search_stopped(void *search);
 
-/* Sorts the packs of a search across them by fingerprint, so that the pairs do not depend on the
- * order in which packs are given. order[i]: the pack at place i. */
+/* Sorts the packs of a search by fingerprint, so that the pairs do not depend on the order in which
+ * packs are given. order[i]: the pack at place i. */
 int leat__dedup_order_find(const char *const *columns, uint32_t count, uint32_t *order,
                            leat_error *err) LEAT_MUST_CHECK;
 /* Renumbers rows, without their descriptors, and pairs to the order in which the packs were given. */

@@ -95,8 +95,12 @@ static void measure_places(leat__match_side *s)
     }
 }
 
-static void turn(const uint8_t *thumb, unsigned orientation, uint8_t *to)
+void leat__match_turn(const uint8_t *thumb, unsigned orientation, uint8_t *to)
 {
+    if (orientation == 0) {
+        memcpy(to, thumb, SIDE * SIDE);
+        return;
+    }
     for (int y = 0; y < SIDE; y++)
         for (int x = 0; x < SIDE; x++) {
             const int a = orientation & 1 ? SIDE - 1 - x : x, b = orientation & 2 ? SIDE - 1 - y : y;
@@ -122,8 +126,7 @@ static void prepare(leat__match_side *s)
 
 void leat__match_side_make(leat__match_side *s, const uint8_t *thumb, unsigned orientation)
 {
-    if (orientation == 0) memcpy(s->luma, thumb, SIDE * SIDE);
-    else turn(thumb, orientation, s->luma);
+    leat__match_turn(thumb, orientation, s->luma);
     prepare(s);
 }
 

@@ -23,7 +23,9 @@ typedef struct leat__match_side {
     float by_place[LEAT__MATCH_PLACES]; /* the same for the parts of shrunk[0] that others slide over */
 } leat__match_side;
 
-/* Prepares a thumbnail after turning it to `orientation` (see image_sign.h). */
+/* Turns the luma of a thumbnail to `orientation` (see image_sign.h). */
+void leat__match_turn(const uint8_t *thumb, unsigned orientation, uint8_t *to);
+/* Prepares a thumbnail after turning it. */
 void leat__match_side_make(leat__match_side *side, const uint8_t *thumb, unsigned orientation);
 
 /* True when both have the same frame, or when at least a quarter of both is plain at the same places,

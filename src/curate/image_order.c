@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The order of the packs in a search across them. The index is approximate and orders equal
- * distances by row, so packs in another order would give other pairs. The search therefore takes the
- * packs in the order of their fingerprints, and the result is renumbered. See image_dedup.h.
+ * The order of the packs in a search. The index is approximate, each row keeps only some candidates,
+ * and equal distances are ordered by row, so packs in another order would give other pairs. The search
+ * therefore takes the packs in the order of their fingerprints, and the result is renumbered. See
+ * image_dedup.h.
  */
 #include <stdlib.h>
 

@@ -29,13 +29,18 @@ int leat__image_pairs_add(leat__image_pairs *p, const leat__image_pair *pair, le
     return 0;
 }
 
+unsigned leat__orientation_inverse(unsigned orientation)
+{
+    return orientation == 5 || orientation == 6 ? orientation ^ 3 : orientation; /* the quarter turns */
+}
+
 leat__image_pair leat__image_pair_of(uint32_t row, uint32_t other, unsigned orientation, float similarity)
 {
     leat__image_pair pair = {.a = other, .b = row, .similarity = similarity};
     if (other > row) {
         pair.a = row;
         pair.b = other;
-        if (orientation == 5 || orientation == 6) orientation ^= 3; /* inverse of a quarter turn */
+        orientation = leat__orientation_inverse(orientation);
     }
     pair.orientation = (uint8_t)orientation;
     return pair;

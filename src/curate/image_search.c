@@ -184,18 +184,29 @@ static int make_own(const searching *x, worker *w, uint32_t row, unsigned orient
     return 0;
 }
 
+/* Decides which of two images is turned to the orientation of the other: always the same one of the
+ * two. The similarities of both ways differ a little. */
+static bool turns_own(const searching *x, uint32_t row, uint32_t other)
+{
+    const leat__dedup_row *r = x->s->rows->row;
+    return r[row].content_hash < r[other].content_hash;
+}
+
 static int compare(const searching *x, worker *w, portion *p, uint32_t row, const candidate *c,
                    uint8_t *ready, leat_error *err)
 {
     const leat_dedup_images_opts *o = x->s->opts;
-    const leat__match_side *own = &w->own[c->orientation];
+    const bool turn_own = turns_own(x, row, c->row);
+    const unsigned own = turn_own ? c->orientation : 0,
+                   other = turn_own ? 0 : leat__orientation_inverse(c->orientation);
     uint8_t thumb[LEAT__THUMB_BYTES];
     leat__image_pair pair = leat__image_pair_of(row, c->row, c->orientation, 1 - c->rank);
     LEAT_TRY(thumb_of(x, w, c->row, thumb, err));
-    LEAT_TRY(make_own(x, w, row, c->orientation, ready, err));
-    if (!c->sure || leat__match_share_plain(own->luma, thumb)) {
-        leat__match_side_make(&w->other, thumb, 0);
-        pair.similarity = leat__match(own, &w->other, o->windows != 0);
+    LEAT_TRY(make_own(x, w, row, own, ready, err));
+    leat__match_turn(thumb, other, w->other.luma);
+    if (!c->sure || leat__match_share_plain(w->own[own].luma, w->other.luma)) {
+        leat__match_side_make(&w->other, thumb, other);
+        pair.similarity = leat__match(&w->own[own], &w->other, o->windows != 0);
         p->compared++;
     }
     pair.similarity = LEAT_MIN(pair.similarity, UNEQUAL_MOST);

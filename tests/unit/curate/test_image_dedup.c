@@ -283,6 +283,89 @@ static void across_finds_the_same_in_any_order(void **state)
     assert_no_leaks();
 }
 
+/* one/: crops of two scenes; two/: others of the same scenes, turned by 180 degrees. */
+static void make_turned(void)
+{
+    for (uint32_t i = 0; i < 40; i++) {
+        char name[64];
+        scene s = {.seed = i % 2, .zoom = 1 - 0.008f * (float)i, .gain = 1};
+        snprintf(name, sizeof name, "one/%02u.jpg", i);
+        put_scene(name, &s, 160, 120, 92);
+        s = (scene){.seed = i % 2, .zoom = 0.008f * (float)i - 1, .left = 1, .top = 1, .gain = 1.2f};
+        snprintf(name, sizeof name, "two/turned%02u.jpg", i);
+        put_scene(name, &s, 140, 120, 60);
+    }
+}
+
+static int by_text(const void *x, const void *y)
+{
+    return strcmp(x, y);
+}
+
+/* Reads the pairs of a list: both keys, the lower first, and the similarity. Returns how many. */
+static size_t read_pairs(const char *path, char (*pair)[64], size_t room)
+{
+    char *csv = NULL;
+    size_t n = 0;
+    load(path, &csv);
+    for (char *line = strchr(csv, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+        char a[24], b[24], similarity[24];
+        assert_int_equal(sscanf(line + 1, "%23[^,],%*[^,],%23[^,],%*[^,],%23[^,]", a, b, similarity), 3);
+        assert_true(n < room);
+        const bool turned = strcmp(a, b) > 0;
+        snprintf(pair[n++], sizeof *pair, "%s %s %s", turned ? b : a, turned ? a : b, similarity);
+    }
+    leat__free(csv);
+    qsort(pair, n, sizeof *pair, by_text);
+    return n;
+}
+
+/* The order of the inputs changes neither the pairs nor their similarities. */
+static void the_order_of_inputs_changes_no_pair(void **state)
+{
+    static char pair[2][4000][64];
+    make_turned();
+    const char *inputs[2][2] = {{in_box("one"), in_box("two")}, {in_box("two"), in_box("one")}};
+    static const uint32_t orientations[] = {1, 8};
+    for (size_t i = 0; i < LEAT_COUNT(orientations); i++) {
+        size_t n[2];
+        for (int turned = 0; turned < 2; turned++) {
+            leat_dedup_images_opts o = opts_for(inputs[turned], in_box("order.leat"));
+            o.orientations = orientations[i];
+            o.threshold = 0.05;
+            run_ok(&o);
+            n[turned] = read_pairs(o.csv, pair[turned], LEAT_COUNT(pair[turned]));
+        }
+        assert_true(n[0] > 100);
+        assert_int_equal(n[0], n[1]);
+        for (size_t k = 0; k < n[0]; k++) assert_string_equal(pair[0][k], pair[1][k]);
+    }
+    assert_no_leaks();
+}
+
+/* A similarity depends on the two images only, not on the places of their rows. */
+static void rows_in_another_order_have_the_same_similarity(void **state)
+{
+    static char pair[2][4][64];
+    for (uint32_t seed = 0; seed < 6; seed++) {
+        for (int turned = 0; turned < 2; turned++) {
+            const char *inputs[] = {in_box(turned ? "places2" : "places1")};
+            scene s = {.seed = seed, .zoom = 1, .gain = 1};
+            put_scene(turned ? "places2/2.jpg" : "places1/1.jpg", &s, 160, 120, 92);
+            s = (scene){.seed = seed, .zoom = -0.9f, .left = 0.95f, .top = 0.95f, .gain = 1.2f};
+            put_scene(turned ? "places2/1.jpg" : "places1/2.jpg", &s, 140, 120, 60);
+            leat_dedup_images_opts o = opts_for(inputs, in_box("places.leat"));
+            o.input_count = 1;
+            o.orientations = 8;
+            o.threshold = 0.01;
+            run_ok(&o);
+            assert_int_equal(read_pairs(o.csv, pair[turned], 4), 1);
+        }
+        assert_string_equal(pair[0][0], pair[1][0]); /* of the same two keys */
+    }
+    assert_no_leaks();
+}
+
 static int stop(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
 {
     return 1;
@@ -436,6 +519,8 @@ int main(void)
         cmocka_unit_test(rows_say_what_is_kept),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bytes),
         cmocka_unit_test(across_finds_the_same_in_any_order),
+        cmocka_unit_test(the_order_of_inputs_changes_no_pair),
+        cmocka_unit_test(rows_in_another_order_have_the_same_similarity),
         cmocka_unit_test(no_duplicate_is_below_the_threshold),
         cmocka_unit_test(no_probable_pair_has_a_similarity_of_1),
         cmocka_unit_test(wrong_options_are_refused),
