@@ -63,7 +63,8 @@ int leat__pack_memory_ask(const leat__pack_memory *a, uint64_t bytes, leat_error
 
 /* ---- the budget that is enough ---- */
 
-/* Returns the most memory that an image of the record needs while it is decoded and encoded. */
+/* Returns the most memory that an image of the record needs while it is decoded and encoded, with its
+ * encoded bytes and the rest of its run. */
 static uint64_t record_need(const leat__source *s, const leat__records *run, const leat__record *r,
                             const leat__pack_flow *flow)
 {
@@ -72,7 +73,9 @@ static uint64_t record_need(const leat__source *s, const leat__records *run, con
         const leat__item *item = &r->items[f];
         if (s->fields[f].type != LEAT_FIELD_IMAGE || item->absent) continue;
         uint64_t need = leat__encode_need(flow->plan, leat__records_data(run, item), item->size);
-        if (flow->encodes) need += item->size + LEAT__RECORDS_BYTES + TABLES; /* and the rest of its run */
+        need += leat__records_held(run) + LEAT__RECORDS_BYTES;
+        if (!s->ops->load) need += item->size; /* such sources read the next image meanwhile */
+        if (flow->encodes) need += item->size + TABLES;
         most = LEAT_MAX(most, need);
     }
     return most;
@@ -98,19 +101,29 @@ static int look_at_images(leat__source *s, leat__records_pool *spare, const leat
     return rc;
 }
 
+/* Rounds up to a size that leat__as_size prints exactly, so that the number in a message is enough. */
+static uint64_t round_up(uint64_t bytes)
+{
+    const uint64_t step = bytes <= UINT64_C(999) << 20 ? 1u << 20 : 512u << 20;
+    return (bytes + step - 1) / step * step;
+}
+
 uint64_t leat__pack_memory_enough(const leat_ingest_opts *opts, const leat__pack_flow *flow)
 {
     const uint64_t others = flow->in + LOANS * flow->out;
     leat__source *source = NULL;
     leat__records_pool spare;
-    uint64_t largest = 0;
+    uint64_t largest = 0, least = 0;
     if (leat__source_open(&source, opts, NULL) == 0 && !source->remote) {
         leat__records_pool_init(&spare, source->field_count, 1);
         (void)!look_at_images(source, &spare, flow, &largest); /* read errors are reported later */
         leat__records_pool_reset(&spare);
+        /* A smaller budget is declared as a whole, without room for a large image that is read with the list.
+         */
+        if (!source->ops->load && largest > flow->in) least = SMALL;
     }
     leat__source_close(&source);
-    return others + LEAT_MAX(flow->out + flow->scratch, largest);
+    return round_up(LEAT_MAX(least, others + LEAT_MAX(flow->out + flow->scratch, largest)));
 }
 
 int leat__pack_memory_explain(int rc, const leat_ingest_opts *opts, const leat__pack_flow *flow,

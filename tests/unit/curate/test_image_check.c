@@ -226,6 +226,42 @@ static void a_stopped_run_is_continued(void **state)
     assert_no_leaks();
 }
 
+/* Writes a PNG of noise, whose file is as large as its pixels. */
+static void put_noise(const char *name, uint32_t w, uint32_t h)
+{
+    leat__planes p = {0};
+    uint32_t r = 1;
+    assert_ok(leat__planes_resize(&p, w, h, 3, NULL));
+    for (uint32_t c = 0; c < 3; c++)
+        for (uint32_t y = 0; y < h; y++)
+            for (uint32_t x = 0; x < w; x++) {
+                r = r * 1664525u + 1013904223u;
+                p.plane[c][y * p.stride + x] = (uint8_t)(r >> 24);
+            }
+    leat__buf b = encode_planes(&p, LEAT__CODEC_PNG, 0);
+    put_file(name, b.data, b.len);
+    leat__buf_reset(&b);
+}
+
+/* A refusal names the memory that is enough, also where the file needs more than decoding it. */
+static void the_memory_named_is_enough(void **state)
+{
+    leat_error err = {0};
+    double mib = 0;
+    put_noise("noise/1.png", 2400, 1600);
+    put_noise("noise/2.png", 2400, 1500);
+    const char *src[] = {in_box("noise")};
+    leat_check_opts o = opts_for(src, in_box("noise.leat"));
+    o.memory = 10u << 20;
+    assert_code(LEAT_EBUDGET, leat_check_images(&o, NULL, &err));
+    if (sscanf(err.message, "the images need %lf MiB of memory, more than the 10.0 MiB given (`memory`)",
+               &mib) != 1)
+        fail_msg("%s", err.message);
+    o.memory = (uint64_t)(mib * (1 << 20));
+    if (leat_check_images(&o, NULL, &err) != 0) fail_msg("%s", err.message);
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +270,7 @@ int main(void)
         cmocka_unit_test(any_number_of_threads_gives_the_same_bytes),
         cmocka_unit_test(options_have_an_effect),
         cmocka_unit_test(a_stopped_run_is_continued),
+        cmocka_unit_test(the_memory_named_is_enough),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
