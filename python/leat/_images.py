@@ -24,7 +24,7 @@ def limits_text(limits: Any) -> str | None:
     parts = []
     for name, value in (limits or {}).items():
         _check.text("limits", name)
-        number = "off" if value is None or value is False else repr(_check.real(f"limits: {name}", value, -math.inf, math.inf))
+        number = "off" if value is None or value is False or value == "off" else repr(_check.real(f"limits: {name}", value, -math.inf, math.inf))
         parts.append(f"{name}={number}")
     return ",".join(parts) or None
 
@@ -53,7 +53,7 @@ def _check_labels(source: Any, output: Path, csv: Path | None, threads: int, mem
 
 
 def check(source: Path | Sequence[Path], output: Path, *, csv: Path | None = None,
-          limits: dict[str, float | None] | None = None, strict: bool = False, threads: int = 0,
+          limits: dict[str, float | str | None] | None = None, strict: bool = False, threads: int = 0,
           memory: int | str = 0, max_pixels: int = 0, force: bool = False, sync: bool = True,
           labels: bool = False, embeddings: Path | None = None, predictions: Path | None = None, column: str = "label",
           neighbours: int | None = None, field: str | None = None, progress: Progress | None = None) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def check(source: Path | Sequence[Path], output: Path, *, csv: Path | None = Non
         source: packs, tar shards, or one folder, manifest or other source of `pack`
         output: the columns
         csv: also write a CSV file, a line per image; ``force`` replaces an earlier one
-        limits: limits of issues, as in {"dark": 40, "grey": None}; None or False switches an issue off, others adapt to the data
+        limits: limits of issues, as in {"dark": 40, "grey": None}; None, False or "off" switches an issue off, others adapt to the data
         strict: folders: take every file, whatever its name
         memory: hard budget, in bytes or text ("2G"); 0 is half of what is available
         max_pixels: largest image; 0 is 178956970

@@ -315,6 +315,8 @@ PyMethodDef py_facts_methods[] = {
     {"check_shard", py_check_shard, METH_VARARGS,
      "check_shard(path): raises unless there is nothing or a Parquet file of leat.export."},
     {"read_file", py_read_file, METH_VARARGS, "read_file(path): reads a file, decompresses gzip and zstd."},
+    {"yaml", py_yaml, METH_VARARGS,
+     "yaml(text, name, plain): reads YAML; plain makes values of plain scalars."},
     {"list_folder", py_list_folder, METH_VARARGS,
      "list_folder(path, limit): the first names in a folder of a bucket; those of folders end with '/'."},
     {"file_tail", py_file_tail, METH_VARARGS,

@@ -118,6 +118,7 @@ PyObject *py_pipeline_make(py_pack_handle *h, PyObject *args);
 PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_set_reader(PyObject *module, PyObject *args);
 PyObject *py_read_file(PyObject *module, PyObject *args);
+PyObject *py_yaml(PyObject *module, PyObject *args);
 PyObject *py_stage_file(PyObject *module, PyObject *args);
 PyObject *py_list_folder(PyObject *module, PyObject *args);
 PyObject *py_file_tail(PyObject *module, PyObject *args);

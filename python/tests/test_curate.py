@@ -73,7 +73,7 @@ def test_images_are_checked_while_they_are_packed(photos, whole, tmp_path, monke
         return real(source, output, **more)
 
     monkeypatch.setattr(leat._images, "check", check)
-    config = {"check": {"limits": {"dark": 200, "grey": None}}}
+    config = {"check": {"limits": {"dark": 200, "grey": "off"}}}  # as JSON may have it
     leat.curate(photos, tmp_path / "run", config=config, share=0.2)
     assert not calls
     limits = {**config["check"]["limits"], "grey": False}  # as YAML reads "off"

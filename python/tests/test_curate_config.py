@@ -171,7 +171,6 @@ def test_a_run_inside_its_source_is_refused(photos, tmp_path):
 
 
 def test_keys_that_are_there_twice_are_refused(photos, tmp_path):
-    pytest.importorskip("yaml")
     config = tmp_path / "c.yaml"
     for text, message in (("select: {count: 3}\nselect: {count: 4}\n", "c.yaml:2: 'select' appears twice"),
                           ("select:\n  count: 3\n  count: 4\n", "c.yaml:3: 'count' appears twice")):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -102,13 +103,28 @@ def test_the_table_is_one_for_flags_files_and_arguments(tmp_path):
     ("model: !!python/object/apply:os.system ['touch pwned']", "python/object"),
     ("- a", "'name: value'"), ("epochs: 1.5", "not a whole number"), ("precision: 8", "is not one of auto, 32")])
 def test_a_bad_config_is_named(tmp_path, text, message):
-    pytest.importorskip("yaml")
     config = tmp_path / "c.yaml"
     config.write_text(text)
     with pytest.raises(leat.ArgumentError, match=message) as caught:
         options.resolve("train", {"config": str(config)})
     assert "c.yaml" in str(caught.value) and "\n" not in str(caught.value)
     assert not os.path.exists("pwned")
+
+
+def test_a_config_needs_no_other_package(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "yaml", None)  # import yaml fails
+    config = tmp_path / "c.yaml"
+    config.write_text("# a comment\na: 12\nb: -1e-3\nc: 'off'\nd: off\ne: ~\nf: [x, 0x10, 0o17, .5, .inf, 1_000]\ng: {1: '2', y-z: true}\nh-i: |\n  text\n")
+    assert options.read_config(str(config)) == {"a": 12, "b": -1e-3, "c": "off", "d": False, "e": None, "f": ["x", 16, 15, 0.5, math.inf, 1000],
+                                                "g": {"1": "2", "y-z": True}, "h_i": "text\n"}
+    config.write_text('{"batch_size": 7,\n\t"scale_lr": false, "model": "a\\u00e4"}')
+    assert options.read_config(str(config)) == {"batch_size": 7, "scale_lr": False, "model": "a\u00e4"}
+    for text, message in (("a: 1\nb: ]\n", "c.yaml:2: did not find expected node content"), ("a: 1\n---\nb: 2\n", "c.yaml:2: a second document begins here"), ("a: 1\na: 2\n", "c.yaml:2: 'a' appears twice"),
+                          ("a: 1\nb: \x07\n", "c.yaml:2: control characters are not allowed"), ("a: 1\n? [b]\n: 2\n", "c.yaml:2: a key must be a single value"),
+                          ("a: &a [*a]\n", "c.yaml:1: .*nested too deeply"), ("a-b: 1\na_b: 2\n", "'a_b' appears twice")):
+        config.write_text(text)
+        with pytest.raises(leat.ArgumentError, match=message):
+            options.read_config(str(config))
 
 
 def test_bad_input_is_one_line(packs, tmp_path):
@@ -481,7 +497,6 @@ def test_the_plan_is_for_the_loader_of_the_run(packs, tmp_path, precision, pixel
 
 
 def test_recipes_of_the_examples_are_valid():
-    pytest.importorskip("yaml")
     examples = os.path.join(os.path.dirname(__file__), "../../examples")
     o = options.resolve("train", {"config": os.path.join(examples, "cifar10/resnet9.yaml")})
     assert (o.model, o.schedule, o.tta) == ("resnet9", "onecycle", True)

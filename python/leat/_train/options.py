@@ -2,16 +2,16 @@
 """Options of ``leat.train`` and ``leat.embed``: the tables of the commands, read from C.
 
 Flags, keys of a YAML file and Python arguments are the same names with the same defaults, ranges and
-choices. A YAML file holds values only: it is read by PyYAML's safe loader, or as JSON without PyYAML.
+choices. A YAML file holds values only. The parser is that of ``leat select -c``; PyYAML is not needed.
 """
 
 from __future__ import annotations
 
 import difflib
 import inspect
-import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -104,59 +104,46 @@ def document(command: str) -> str:
     return "\n".join(lines)
 
 
+_WORDS: dict[str, Any] = {"": None, "~": None, "null": None, "true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_WHOLE = re.compile(r"[-+]?(0|[1-9][0-9_]{0,400})|0x[0-9a-fA-F]{1,400}|0o?[0-7]{1,400}", re.ASCII)
+_REAL = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?", re.ASCII)
+_SPECIAL = re.compile(r"[-+]?\.inf|\.nan", re.IGNORECASE | re.ASCII)
+
+
+def _plain(text: str) -> Any:
+    """Returns the value of a YAML scalar without quotes: null, a bool, a number, or text."""
+    if text in (text.lower(), text.upper(), text.capitalize()) and text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    if _WHOLE.fullmatch(text):
+        digits = text.replace("_", "")
+        octal = len(digits) > 1 and digits[0] == "0" and digits[1] in "01234567"
+        return int(digits, 8 if octal else 0)
+    if _REAL.fullmatch(text):
+        return float(text.replace("_", ""))
+    return float(text.replace(".", "", 1)) if _SPECIAL.fullmatch(text) else text
+
+
 def read_config(path: str) -> dict[str, Any]:
     """Reads the options in a YAML (or JSON) file. Nothing in it is run."""
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, "rb") as file:
             text = file.read()
     except FileNotFoundError:
         raise NotFoundError(f"{path}: no such file") from None
     except OSError as error:
         raise StorageError(f"{path}: {reason(error)}") from None
-    except UnicodeDecodeError:
-        raise ArgumentError(f"{path}: not a text file") from None
-    try:
-        import yaml
-    except ImportError:
-        yaml = None  # type: ignore[assignment]
-    try:
-        found = _yaml(path, text) if yaml is not None else json.loads(text, object_pairs_hook=lambda pairs: _once(path, pairs))
-    except ArgumentError:
-        raise
-    except Exception as error:
-        why = " ".join(str(error).split())
-        hint = "" if yaml is not None else " (without PyYAML only JSON is read: pip install pyyaml)"
-        raise ArgumentError(f"{path}: {why}{hint}") from None
+    found = _leat.yaml(text, os.fsencode(path), _plain)
     if found is None:
         return {}
-    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+    if not isinstance(found, dict):
         raise ArgumentError(f"{path}: a list of 'name: value' lines is expected")
-    return _once(path, [(key.replace("-", "_"), value) for key, value in found.items()])
-
-
-def _once(path: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Makes a dict of pairs. Refuses a second value of a key, which would silently replace the first."""
     made: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in made:
-            raise ArgumentError(f"{path}: '{key}' appears twice")
-        made[key] = value
+    for key, value in found.items():
+        name = key.replace("-", "_")
+        if name in made:
+            raise ArgumentError(f"{path}: '{name}' appears twice")
+        made[name] = value
     return made
-
-
-def _yaml(path: str, text: str) -> Any:
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            seen = set()
-            for key, _ in node.value:
-                if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                    raise ArgumentError(f"{path}:{key.start_mark.line + 1}: '{key.value}' appears twice")
-                seen.add(key.value if isinstance(key, yaml.ScalarNode) else None)
-            return super().construct_mapping(node, deep)
-
-    return yaml.load(text, Loader)
 
 
 def resolve(command: str, given: Mapping[str, Any], base: Mapping[str, Any] | None = None) -> SimpleNamespace:
