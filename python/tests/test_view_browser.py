@@ -177,6 +177,18 @@ def test_a_selection_is_edited_by_keys_and_clicks(page):
     assert view.get("facts")["selected"] == 3
 
 
+def test_select_all_says_how_many_images_pass_the_filters(page):
+    browser, view = page
+    browser.wait("$('all').textContent === 'select all 3,000'")
+    browser.key("d", 68, "d")
+    browser.wait("view === 'groups' && matched === 20 && $('all').textContent === 'select all 3,000'")
+    browser.value("condition('label', { in: [3] })")
+    browser.wait("$('all').textContent === 'select all 250'")
+    browser.value("$('all').click()")
+    browser.wait("facts.selected === 250")
+    assert view.get("facts")["selected"] == 250
+
+
 def test_groups_and_the_map(page):
     browser, view = page
     browser.key("d", 68, "d")
