@@ -59,13 +59,24 @@ static int unknown(cli *c, const char *name, const char *nearest)
         c, "'%s' is neither a command nor an op: leat help lists the commands, leat help ops the ops", name);
 }
 
+/* True when `kind` is a choice of the command's first argument, as `images` is of `leat dedup`. */
+static bool has_kind(const cli_command *command, const char *kind)
+{
+    const cli_arg_spec *spec = command->args;
+    const leat__param p = {.kind = LEAT__PARAM_CHOICE, .choices = spec ? spec->choices : NULL};
+    leat__value value;
+    return p.choices && leat__param_parse(&p, spec->name, kind, &value, NULL) == 0;
+}
+
 static int run(cli *c)
 {
-    const char *name = cli_arg(c, 0), *nearest = NULL;
+    const char *name = cli_arg(c, 0), *kind = cli_arg(c, 1), *nearest = NULL;
     int exit_code;
     const cli_command *command = name ? cli_find(c->commands, name, &nearest) : NULL;
+    if (kind && !command) return cli_usage(c, "unexpected argument '%s': '%s' is not a command", kind, name);
     if (name && !command && show_ops(c, name, &exit_code)) return exit_code;
     if (name && !command) return unknown(c, name, nearest ? nearest : op_page_nearest(name));
+    if (kind && !has_kind(command, kind)) return cli_usage(c, "leat %s has no '%s'", command->name, kind);
     if (c->json && cli_flag(c, "man"))
         return cli_usage(c, "--man and --json are two forms of a page: give one");
     if (c->json) return show_json(c, command);
@@ -85,11 +96,16 @@ const cli_command cli_cmd_help = {
                                       {NULL, NULL}},
     .description = "Without COMMAND the page of leat itself: what there is, and where to look "
                    "further.",
-    .args = (const cli_arg_spec[]){{.name = "COMMAND",
-                                    .help = "the command to explain; or ops, or the name of an augmentation",
-                                    .command = true,
-                                    .optional = true},
-                                   {.name = NULL}},
+    .args =
+        (const cli_arg_spec[]){{.name = "COMMAND",
+                                .help = "the command to explain; or ops, or the name of an augmentation",
+                                .command = true,
+                                .optional = true},
+                               {.name = "KIND",
+                                .help = "what follows the command, such as images of leat dedup: the page of "
+                                        "the command has all kinds",
+                                .optional = true},
+                               {.name = NULL}},
     .options = {{"Options", options}},
     .json = (const cli_key[]){{"commands[].name", "name of the command"},
                               {"commands[].summary", "what it does, one line"},

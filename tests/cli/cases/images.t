@@ -87,6 +87,17 @@ $ leat dedup images check.leat -o other.leat --across
 ! leat dedup: --across: needs two inputs or more
 = 2
 
+$ leat help dedup images | head -1
+leat dedup - find duplicate images, remove duplicate documents
+
+$ leat help dedup pictures
+! leat help: leat dedup has no 'pictures' (see leat help --help)
+= 2
+
+$ leat help ops images
+! leat help: unexpected argument 'images': 'ops' is not a command (see leat help --help)
+= 2
+
 $ leat dedup images check.leat -o other.leat --memory 1K
 ! leat dedup: 12 images need * of memory, more than the 1.00 KiB given (--memory) (glob)
 = 3
