@@ -74,8 +74,9 @@ static int finish(cli *c, const leat_dedup_images_stats *st)
         (unsigned long long)st->samples, cli_s(st->samples), (unsigned long long)st->pairs, cli_s(st->pairs),
         (unsigned long long)st->exact, (unsigned long long)st->probable, (unsigned long long)st->clusters,
         cli_s(st->clusters), (unsigned long long)st->kept, cli_s(st->kept), (unsigned long long)st->removed);
-    cli_out(c, "%llu pair%s compared, %s, %.1f CPU-seconds\n", (unsigned long long)st->candidates,
-            cli_s(st->candidates), leat__format_seconds(st->seconds, took, sizeof took), st->cpu_seconds);
+    cli_out(c, "%llu pair%s compared by thumbnails, %s, %.1f CPU-seconds\n",
+            (unsigned long long)st->candidates, cli_s(st->candidates),
+            leat__format_seconds(st->seconds, took, sizeof took), st->cpu_seconds);
     if (st->unreadable)
         cli_warn(
             c,
