@@ -303,8 +303,9 @@ def test_resume_of_a_complete_output(photos, tmp_path):
     assert [again[name] for name in ("samples", "dim", "model", "resumed")] == [60, 224, first["model"], 60]
     assert (tmp_path / "v.leat").stat().st_ino == before and sorted(os.listdir(tmp_path)) == ["v.leat", "v.npy"]
     words = [sys.executable, "-P", "-m", "leat", "embed", photos, "-o", plain["output"], "--npy", "--resume"]
-    done = subprocess.run(words, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, f"{plain['output']}: already complete: a run with the same options and input wrote it\n")
+    for quiet in ([], ["-q"]):  # which hides progress only
+        done = subprocess.run(words + quiet, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (0, f"{plain['output']}: already complete: a run with the same options and input wrote it\n")
     for other in ({"dtype": "float16"}, {"npy": False}, {"batch_size": 7}):
         with pytest.raises(leat.ExistsError, match="v.leat: already exists"):
             leat.embed(photos, **{**plain, **other}, resume=True)

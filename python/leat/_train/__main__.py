@@ -39,13 +39,11 @@ def _verdict(result: dict[str, Any]) -> str:
     return "" if result["verdict"].startswith("INCOMPLETE") else f"\n{result['verdict']}"
 
 
-def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
+def _show(result: dict[str, Any], command: str) -> None:
     if command == "curate":
         from .. import _curate_text
 
         print(_curate_text.result(result) if "selected" in result else _curate_text.plan(result))
-        return
-    if quiet and command != "dedup":
         return
     if command == "dedup":
         without = result["without_vector"]
@@ -160,7 +158,7 @@ def main(command: str, text: str) -> int:
     elif as_json:
         failed = printed(command, lambda: print(json.dumps(result)))
     else:
-        failed = printed(command, lambda: _show(result, command, quiet))
+        failed = printed(command, lambda: _show(result, command))
     if failed:
         return failed
     stopped = result.get("stopped", 0)
