@@ -152,6 +152,8 @@ def _is_done(run: Run, step: str, record: Any, key: str) -> bool:
 
 def _hinted(run: Run, step: str, error: Error) -> Error:
     """Returns the error; if it is about a file of an earlier step, adds how to make that file again."""
+    if "no sample is selected" in str(error):
+        return type(error)(f"{step}: {error}; change where or strategies of this step")
     for earlier in NAMES[:NAMES.index(step)]:
         made = [name for name in _curate_steps.FILES[earlier] if run.on(earlier) and run.path(name) in str(error)]
         if made and isinstance(error, (DataError, FormatError, StorageError, NotFoundError)):

@@ -165,6 +165,8 @@ def _row(run: Run, step: str, found: dict[str, Any], cpus: int) -> dict[str, Any
 
 
 def _size(count: int) -> str:
+    if count < 100_000:
+        return f"{count / 1e3:.1f} kB" if count >= 1000 else f"{count} bytes"
     return f"{count / GB:.1f} GB" if count >= GB // 10 else f"{count / 1e6:.1f} MB"
 
 

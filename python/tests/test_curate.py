@@ -438,7 +438,7 @@ def test_the_plan(photos, whole, tmp_path, monkeypatch):
         {"dump": {"to": "pack", "output": "s3://b/z.leat"}}, {"select": {}}, {})))
     assert more["samples"] == 0 and more["traffic_bytes"] == 0
     monkeypatch.setattr(_curate_plan.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1, 1, 0))
-    with pytest.raises(leat.BudgetError, match="MB are needed, 0.0 MB are free"):
+    with pytest.raises(leat.BudgetError, match="MB are needed, 0 bytes are free"):
         leat.curate(photos, tmp_path / "run")
     assert leat.curate(photos, tmp_path / "run", plan=True)["short"]
 
@@ -468,6 +468,16 @@ def test_a_memory_limit_is_compared_before_the_first_step(photos, whole, tmp_pat
         leat.dedup_images(whole[0] / "check.leat", tmp_path / "d.leat", memory=_curate_plan._least(run, "dedup", 40) - 1)
     assert not leat.curate(photos, tmp_path / "run", count=5, memory="30M", threads=1, plan=True)["short"]
     assert leat.curate(photos, tmp_path / "run", count=5, memory="30M", threads=1)["selected"] == 5
+
+
+def test_a_condition_that_no_image_meets(whole, tmp_path):
+    with pytest.raises(leat.DataError) as caught:
+        leat.curate(whole[0] / "pack.leat", tmp_path / "run", config={"select": {"where": "width > 100000"}})
+    assert "meets the conditions; change where or strategies of this step" in str(caught.value) and "--from" not in str(caught.value)
+
+
+def test_small_sizes_are_not_zero():
+    assert [_curate_plan._size(n) for n in (5, 1000, 99_999, 100_000, 14_700_000)] == ["5 bytes", "1.0 kB", "100.0 kB", "0.1 MB", "14.7 MB"]
 
 
 def test_the_command(photos, whole, tmp_path):
