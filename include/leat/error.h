@@ -40,7 +40,8 @@ extern "C" {
     X(ESTATE, -20, "called in the wrong state")                                                              \
     X(EINTERNAL, -21, "internal error")                                                                      \
     X(ENOFIELD, -22, "no such field or column, or one of another type")                                      \
-    X(ENOCLASS, -23, "no such class name")
+    X(ENOCLASS, -23, "no such class name")                                                                   \
+    X(ECHANGED, -24, "replaced or removed while it was read")
 
 typedef enum leat_code {
     LEAT_OK = 0,

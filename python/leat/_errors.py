@@ -163,6 +163,7 @@ _CLASSES: dict[str, type[Error]] = {
     "LEAT_EINTERNAL": InternalError,
     "LEAT_ENOFIELD": ArgumentError,
     "LEAT_ENOCLASS": ArgumentError,
+    "LEAT_ECHANGED": StorageError,
 }
 
 

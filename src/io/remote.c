@@ -150,7 +150,7 @@ static bool join(get *g)
 
 static int changed(get *g, leat__http_req *r)
 {
-    r->rc = leat__fail(&r->err, LEAT_EDATA, "%s: was replaced while it was being read", g->file->path);
+    r->rc = leat__fail(&r->err, LEAT_ECHANGED, "%s: was replaced while it was being read", g->file->path);
     leat__error_at(&r->err, NULL, -1, (int64_t)(g->offset + g->got));
     return r->rc;
 }
@@ -243,8 +243,8 @@ static leat__http_verdict judge(leat__http_req *r)
         changed(g, r);
         return LEAT__HTTP_DONE;
     }
-    if (r->status == 404) {
-        r->rc = leat__fail(&r->err, LEAT_EDATA, "%s: was removed while it was being read", g->file->path);
+    if (r->status == 404 || r->status == 410) {
+        r->rc = leat__fail(&r->err, LEAT_ECHANGED, "%s: was removed while it was being read", g->file->path);
         return LEAT__HTTP_DONE;
     }
     if (r->status == 416) return changed(g, r), LEAT__HTTP_DONE;

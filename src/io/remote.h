@@ -2,8 +2,8 @@
  *
  * A file in a bucket or on a web server, read by ranges. Opening takes one request, which also fetches the
  * end of the file. Every range request sends If-Match with the ETag seen at open, and ETag, Content-Range and
- * length of the answer are checked. So a file that is replaced during reading is an error, never a mixture of
- * old and new bytes. Broken transfers resume at the byte they reached.
+ * length of the answer are checked. So a file that is replaced or removed during reading is an error
+ * (LEAT_ECHANGED), never a mixture of old and new bytes. Broken transfers resume at the byte they reached.
  *
  * Ranges are joined: neighbours that wait for a connection become one request of up to 8 MiB, 16 MiB when
  * many wait, less on a slow link. Sequential blocking reads (pread) are prefetched in blocks. Any number of

@@ -235,6 +235,24 @@ static void replaced_412(web_request *q)
     else web_reply(q, "412 Precondition Failed", "", "", 0);
 }
 
+static void replaced_416(web_request *q)
+{
+    if (q->number == 1) web_range(q, q->w->cookie, 0);
+    else web_reply(q, "416 Range Not Satisfiable", "", "", 0);
+}
+
+static void removed_404(web_request *q)
+{
+    if (q->number == 1) web_range(q, q->w->cookie, 0);
+    else web_reply(q, "404 Not Found", "", "", 0);
+}
+
+static void removed_410(web_request *q)
+{
+    if (q->number == 1) web_range(q, q->w->cookie, 0);
+    else web_reply(q, "410 Gone", "", "", 0);
+}
+
 static void expect_error(void (*answer)(web_request *q), int code, const char *words)
 {
     leat__remote *f;
@@ -276,8 +294,11 @@ static void failing(web_request *q)
 static void wrong_answers(void **state)
 {
     (void)state;
-    expect_error(replaced, LEAT_EDATA, "replaced while it was being read");
-    expect_error(replaced_412, LEAT_EDATA, "replaced while it was being read");
+    expect_error(replaced, LEAT_ECHANGED, "replaced while it was being read");
+    expect_error(replaced_412, LEAT_ECHANGED, "replaced while it was being read");
+    expect_error(replaced_416, LEAT_ECHANGED, "replaced while it was being read");
+    expect_error(removed_404, LEAT_ECHANGED, "removed while it was being read");
+    expect_error(removed_410, LEAT_ECHANGED, "removed while it was being read");
     expect_error(no_ranges, LEAT_ENOTSUP, "byte ranges");
     expect_error(other_range, LEAT_EIO, "another range");
     expect_error(failing, LEAT_EIO, "500 (bytes 5 to 104)");
