@@ -57,7 +57,8 @@ static bool needs_setting(const leat_error *err)
 /* True for an error of one sample that leaving it out cures: not for storage that fails. */
 static bool is_about_sample(const leat_error *err)
 {
-    return err->sample >= 0 && err->code != LEAT_EIO && err->code != LEAT_EPERM && !needs_setting(err);
+    return err->sample >= 0 && err->code != LEAT_EIO && err->code != LEAT_EPERM &&
+           err->code != LEAT_ECHANGED && !needs_setting(err);
 }
 
 /* True when another run is writing the pack. --force is refused then, too. */

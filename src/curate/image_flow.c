@@ -93,11 +93,12 @@ static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
     return 0;
 }
 
-/* Failures other than out of memory concern only the record. */
+/* Failures other than out of memory and a source that changed concern only the record. */
 static int settle(leat__record *r, int rc, const leat_error *why, leat_error *err)
 {
-    if (rc == LEAT_ENOMEM && err) *err = *why;
-    if (rc == 0 || rc == LEAT_ENOMEM) return rc;
+    const bool ends = rc == LEAT_ENOMEM || rc == LEAT_ECHANGED;
+    if (ends && err) *err = *why;
+    if (rc == 0 || ends) return rc;
     leat__records_fail(r, why);
     return 0;
 }

@@ -389,7 +389,7 @@ static bool is_about_one(const leat_error *why)
     case EINVAL: return true;
     default: return false;
     }
-    return why->code != LEAT_ENOMEM && why->code != LEAT_ECANCELED;
+    return why->code != LEAT_ENOMEM && why->code != LEAT_ECANCELED && why->code != LEAT_ECHANGED;
 }
 
 static int settle(exporter *x, uint64_t sample, int rc, leat_error *why, leat_error *err)

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "io/remote.h"
+#include "io/store.h"
 
 void leat__outage_reset(leat__outage *o)
 {
@@ -54,16 +55,21 @@ static int open_again(const char *path)
 
 const char *leat__outage_failed(leat__outage *o, const char *path, const leat_error *why)
 {
-    if (!path || !why || !leat__remote_failed(why->code)) return NULL;
+    if (!path || !why) return NULL;
+    if (why->code == LEAT_ECHANGED) return "the source changed during the run";
+    const bool gone = leat__store_gone(why);
+    if (!gone && !leat__remote_failed(why->code)) return NULL;
     const uint32_t i = find_host(o, path);
     if (i == o->hosts && i > 0) return NULL;
-    const int rc = open_again(path);
+    if (gone && i < o->hosts) return "the storage fails: the bucket does not exist any more";
+    const int rc = gone ? why->code : open_again(path);
     if (rc == 0) return "the storage failed for a while: this sample can be read now";
-    if (!leat__remote_failed(rc)) return NULL;
+    if (!gone && !leat__remote_failed(rc)) return NULL;
     if (i == o->hosts) {
         o->failures++;
-        return o->failures < LEAT__OUTAGE_FAILURES ? NULL
-                                                   : "the storage fails: no sample could be read so far";
+        return o->failures < LEAT__OUTAGE_FAILURES
+                   ? NULL
+                   : "the storage fails: several consecutive samples cannot be read";
     }
     if (!leat__remote_failed(open_again(o->delivered[i]))) return NULL;
     return "the storage fails: neither this sample nor the one read before it can be read now";

@@ -6,7 +6,8 @@
  * last record read from the same host or bucket is opened again: if that fails, storage fails for all.
  *
  * A host that has delivered nothing is a dead one of a list. Only as long as nothing was read at all, many
- * consecutive failures are an outage.
+ * consecutive failures are an outage. A file of many records that was replaced or removed (LEAT_ECHANGED) and
+ * a bucket that was removed end the run at once.
  */
 #ifndef LEAT_INGEST_OUTAGE_H
 #define LEAT_INGEST_OUTAGE_H

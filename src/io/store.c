@@ -535,6 +535,15 @@ static bool conflicts(const leat__http_req *r)
                                 strstr(r->err.message, "OperationAborted") != NULL);
 }
 
+bool leat__store_gone(const leat_error *err)
+{
+    static const char *const answers[] = {"answered 404 NoSuchBucket", "answered 404 ContainerNotFound",
+                                          "answered 409 ContainerBeingDeleted"};
+    for (size_t i = 0; i < LEAT_COUNT(answers); i++)
+        if (strstr(err->message, answers[i]) != NULL) return true;
+    return false;
+}
+
 leat__http_verdict leat__call_judge(leat__http_req *r)
 {
     leat__call *c = (leat__call *)r;

@@ -46,6 +46,9 @@ void leat__call_hash(leat__call *c);
 int leat__call_prepare(leat__http_req *r, leat_error *err);
 leat__http_verdict leat__call_judge(leat__http_req *r);
 
+/* True when the error says that the bucket does not exist (any more). An answer to HEAD does not say it. */
+bool leat__store_gone(const leat_error *err);
+
 /* Runs the request with leat__call_prepare and leat__call_judge, and collects the body. */
 int leat__call_run(leat__call *c, leat_error *err) LEAT_MUST_CHECK;
 

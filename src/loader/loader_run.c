@@ -438,11 +438,21 @@ static bool storage_failed(const leat__run_env *env, int rc)
     return env->remote && leat__remote_failed(rc);
 }
 
+/* Ends the epoch with the error of sample `id`, whatever the policy: its pack was replaced or removed, so no
+ * sample of it can be read any more. */
+static int end_epoch(leat__run *r, uint64_t id, leat_error *why, leat_error *err)
+{
+    describe(r, id, why);
+    if (err != NULL) *err = *why;
+    return why->code;
+}
+
 /* Replaces a bad sample, beginning with candidate `attempt`. The replacement is the same on every training
  * run: candidates follow from (seed, epoch, sample), and damaged ones are always skipped. A candidate that
  * failed for another reason (disk, time limit) may be available next time, so it is recorded as bad. So if a
- * row differs between two training runs, a bad sample was counted. Fails with LEAT_ENOMEM, and when remote
- * storage does not answer, because all other candidates would fail too, each after its own retries. */
+ * row differs between two training runs, a bad sample was counted. Fails with LEAT_ENOMEM, when the pack has
+ * changed, and when remote storage does not answer, because all other candidates would fail too, each after
+ * its own retries. */
 static int replace_sample(leat__run *r, leat__run_worker *w, uint32_t i, uint64_t attempt, leat_error *err)
 {
     leat__run_env *env = r->env;
@@ -463,6 +473,7 @@ static int replace_sample(leat__run *r, leat__run_worker *w, uint32_t i, uint64_
         const leat__device_id which = {other, s->salt, s->id, attempt + 1};
         int rc = stand_in(r, w, which, s->cells, s->scratch, row, &why);
         if (rc == 0) return 0;
+        if (rc == LEAT_ECHANGED) return end_epoch(r, other, &why, err);
         if (storage_failed(env, rc)) {
             describe(r, other, &why);
             leat__error_context(&why,
@@ -484,6 +495,7 @@ static int judge(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *why,
 {
     uint32_t row = r->first + i;
 
+    if (why->code == LEAT_ECHANGED) return end_epoch(r, r->sample[i].id, why, err);
     LEAT_TRY(note(r, r->sample[i].id, row, why, err));
     if (r->env->on_error == LEAT_ON_ERROR_REPLACE) return replace_sample(r, w, i, 0, err);
     r->frame->ids[row] = r->sample[i].id;

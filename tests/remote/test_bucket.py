@@ -581,7 +581,7 @@ class Failing(Case):
     def test_no_sample_can_be_read(self) -> None:
         self.manifest()
         self.bucket.fail_after, self.bucket.failure = 0, (403, "AccessDenied")
-        self.assertIn("the storage fails: no sample could be read so far", self.pack_listed(code=4))
+        self.assertIn("the storage fails: several consecutive samples cannot be read", self.pack_listed(code=4))
 
     def test_keys_with_control_characters(self) -> None:
         """`leat export` writes them, `leat pack` shows them escaped and says how to leave them out."""
@@ -602,6 +602,50 @@ class Failing(Case):
                              LEAT_REMOTE_TRIES="2")
         self.assertIn("the storage fails", told)
         self.assertIn("500 InternalError", told)
+
+    changes = ((412, "replaced"), (416, "replaced"), (404, "removed"), (410, "removed"))
+
+    def test_a_pack_of_a_pack_that_is_replaced_or_removed(self) -> None:
+        """That is not a bad sample: the run ends, and no pack appears that lacks samples."""
+        for name, more in ("q", ()), ("set", ("--shard-bytes", "1M")):
+            self.run_leat("pack", self.path("images"), "-o", self.path(f"{name}.leat"), "--images", "keep", "--page-bytes", "64K", *more)
+        for file in pathlib.Path(self.dir).glob("*.leat"):
+            self.bucket.objects["/b/" + file.name] = file.read_bytes()
+        for name in "q", "set":
+            for status, word in self.changes:
+                with self.subTest(name=name, status=status):
+                    self.bucket.fail_after, self.bucket.failure = self.bucket.count("GET") + 20, (status, "Code")
+                    told = self.run_leat("pack", f"s3://b/{name}.leat", "-o", self.path("p.leat"), "--images", "keep", "--on-error",
+                                         "skip", "--force", code=4)
+                    self.assertIn("the source changed during the run", told)
+                    self.assertIn(f"was {word} while it was being read", told)
+                    self.assertFalse(os.path.exists(self.path("p.leat")))
+                    self.assertTrue(os.path.exists(self.path("p.leat.partial")))
+
+    def test_a_bucket_that_is_removed(self) -> None:
+        self.manifest()
+        self.bucket.fail_after, self.bucket.failure = 15, (404, "NoSuchBucket")
+        self.assertIn("the storage fails: the bucket does not exist any more", self.pack_listed(code=4))
+        self.assertFalse(os.path.exists(self.path("p.leat")))
+
+    def test_a_load_or_export_of_a_pack_that_is_replaced_or_removed(self) -> None:
+        """The epoch ends with an error, whatever the policy."""
+        self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep", "--page-bytes", "64K")
+        self.bucket.objects["/b/p.leat"] = pathlib.Path(self.path("p.leat")).read_bytes()
+        load = "load", "s3://b/p.leat", "--batch", "8", "-s", "64"
+        commands = [(*load, "--on-error", policy, "--order", order)
+                    for policy in ("fail", "skip", "replace") for order in ("random", "sequential")]
+        others = [("export", "s3://b/p.leat", "-o", self.path("out"), "--force"), ("verify", "s3://b/p.leat"),
+                  ("check", "s3://b/p.leat", "-o", self.path("check.leat"), "--force")]
+        for command in [*commands, *others]:
+            for status, word in self.changes:
+                with self.subTest(command=command, status=status):
+                    self.bucket.seen.clear()
+                    self.bucket.fail_after, self.bucket.failure = 8 if "random" in command else 3, (status, "Code")
+                    told = self.run_leat(*command, code=4)
+                    self.assertIn(f"was {word} while it was being read", told)
+                    self.assertNotIn("not exported", told)
+                    self.assertLess(self.bucket.count("GET"), 100)
 
     def test_single_objects_that_are_refused_are_skipped(self) -> None:
         self.manifest()

@@ -84,6 +84,31 @@ static void before_the_first_several_decide(void **state)
     end(&o);
 }
 
+static bool refused(leat__outage *o, const char *path, int code, const char *answer)
+{
+    leat_error why;
+    (void)leat__fail(&why, code, "x: GET: the server answered %s", answer);
+    return leat__outage_failed(o, path, &why) != NULL;
+}
+
+static void changed_sources_and_removed_buckets(void **state)
+{
+    leat__outage o = {0};
+    (void)state;
+    begin();
+    assert_true(refused(&o, url, LEAT_ECHANGED, "412"));
+    for (int i = 1; i < LEAT__OUTAGE_FAILURES; i++)
+        assert_false(refused(&o, url, LEAT_ENOENT, "404 NoSuchBucket"));
+    assert_true(refused(&o, url, LEAT_ENOENT, "404 NoSuchBucket"));
+    assert_ok(leat__outage_delivered(&o, url, NULL));
+    assert_true(refused(&o, url, LEAT_ENOENT, "404 NoSuchBucket: none"));
+    assert_true(refused(&o, url, LEAT_ENOENT, "404 ContainerNotFound"));
+    assert_false(refused(&o, url, LEAT_ENOENT, "404 NoSuchKey"));
+    assert_false(refused(&o, "s3://other/x", LEAT_ENOENT, "404 NoSuchBucket")); /* a dead one of the list */
+    assert_int_equal(server.requests, 0);
+    end(&o);
+}
+
 static void hosts_and_paths(void **state)
 {
     leat__outage o = {0};
@@ -110,6 +135,7 @@ int main(void)
         cmocka_unit_test(an_outage_that_continues_or_is_over),
         cmocka_unit_test(a_single_object_and_a_dead_host),
         cmocka_unit_test(before_the_first_several_decide),
+        cmocka_unit_test(changed_sources_and_removed_buckets),
         cmocka_unit_test(hosts_and_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
