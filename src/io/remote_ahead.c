@@ -161,6 +161,7 @@ void leat__ahead_drop(leat__ahead *a)
     leat__mutex_lock(&a->lock);
     for (uint32_t i = 0; i < BLOCKS; i++) {
         block *b = &a->blocks[i];
+        if (b->readers > 0 && b->state == READY) b->state = FAILED; /* not given to later reads */
         if (b->readers > 0 || b->state == LOADING) continue;
         leat__free(b->data);
         b->data = NULL;

@@ -18,7 +18,7 @@ int leat__ahead_open(leat__ahead **a, leat__remote *file, uint64_t size, leat_er
 void leat__ahead_close(leat__ahead **a);
 /* Copies the range from blocks, waiting for them. False: the caller must read it itself. */
 bool leat__ahead_read(leat__ahead *a, void *buf, size_t len, uint64_t offset);
-/* Frees the blocks that are not in use. */
+/* Drops the blocks that have arrived, so that later reads request their bytes again. */
 void leat__ahead_drop(leat__ahead *a);
 
 #endif

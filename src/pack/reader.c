@@ -710,6 +710,19 @@ static int read_page(const leat_pack *p, const leat_pack_page *info, void *buf, 
     return rc;
 }
 
+int leat__pack_page_fetch(const leat_pack *p, const leat_pack_page *info, void *buf, bool *whole,
+                          leat_error *err)
+{
+    const leat__file *file = leat__pack_file(p, info->shard);
+    uint32_t reads = leat__file_remote(file) != NULL ? REMOTE_READS : 1;
+    do {
+        LEAT_TRY(read_page(p, info, buf, err));
+        *whole = !p->verify || leat__hash64(buf, (size_t)info->bytes, 0) == info->check;
+        if (!*whole) leat__file_settle(file); /* the prefetched bytes may be the damaged ones */
+    } while (!*whole && --reads > 0);
+    return 0;
+}
+
 int leat_pack_page_read(leat_pack *p, uint64_t page, void *buf, size_t capacity, leat_error *err)
 {
     LEAT_REQUIRE(p != NULL && (buf != NULL || capacity == 0), err);
@@ -718,14 +731,8 @@ int leat_pack_page_read(leat_pack *p, uint64_t page, void *buf, size_t capacity,
     if (capacity < LEAT_PACK_PADDING || capacity - LEAT_PACK_PADDING < info.bytes)
         return leat__fail(err, LEAT_ELIMIT, "%s: page %llu needs %llu bytes of buffer", p->path,
                           (unsigned long long)page, (unsigned long long)info.bytes + LEAT_PACK_PADDING);
-    const leat__file *file = leat__pack_file(p, info.shard);
-    uint32_t reads = leat__file_remote(file) != NULL ? REMOTE_READS : 1;
-    int rc;
-    do {
-        LEAT_TRY(read_page(p, &info, buf, err));
-        memset((char *)buf + info.bytes, 0, LEAT_PACK_PADDING);
-        rc = leat__pack_page_check(p, page, &info, buf, err);
-        if (rc != 0) leat__file_settle(file);
-    } while (rc != 0 && --reads > 0);
-    return rc;
+    bool whole;
+    LEAT_TRY(leat__pack_page_fetch(p, &info, buf, &whole, err));
+    memset((char *)buf + info.bytes, 0, LEAT_PACK_PADDING);
+    return whole ? 0 : leat__pack_page_check(p, page, &info, buf, err);
 }

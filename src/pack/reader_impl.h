@@ -91,4 +91,9 @@ int leat__shard_take_drops(leat_pack *p, leat__shard *s, leat_error *err) LEAT_M
 /* Adds an opened file as the next shard; owns it even on failure. */
 int leat__pack_add_shard(leat_pack *p, leat__index *index, leat_error *err) LEAT_MUST_CHECK;
 
+/* Reads a page, up to six times if it is remote and arrives damaged. *whole: its checksum matches; else `buf`
+ * has the damaged bytes. */
+int leat__pack_page_fetch(const leat_pack *p, const leat_pack_page *info, void *buf, bool *whole,
+                          leat_error *err) LEAT_MUST_CHECK;
+
 #endif

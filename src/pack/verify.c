@@ -226,16 +226,9 @@ static void verify_page(job *j, uint64_t page, uint8_t *data)
     const leat__file *file = s->index->file;
     leat__error_reset(&err);
     if (!survived(j, file, (int64_t)page, leat_pack_page_info(j->pack, page, &g, &err), &err)) return;
-    int rc = leat__file_pread(file, data, (size_t)g.bytes, g.offset, &err);
+    bool whole = false;
+    int rc = leat__pack_page_fetch(j->pack, &g, data, &whole, &err);
     if (!survived(j, file, (int64_t)page, rc, &err)) return;
-    bool whole = leat__hash64(data, (size_t)g.bytes, 0) == g.check;
-    if (!whole && leat__file_remote(file) != NULL) { /* damaged in transit, or on disk? */
-        leat__file_settle(file);
-        if (!survived(j, file, (int64_t)page, leat__file_pread(file, data, (size_t)g.bytes, g.offset, &err),
-                      &err))
-            return;
-        whole = leat__hash64(data, (size_t)g.bytes, 0) == g.check;
-    }
     uint64_t bad = verify_samples(j, &g, page, data);
     if (!whole && bad == 0)
         report_plain(

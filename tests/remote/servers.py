@@ -374,7 +374,10 @@ class Bucket:
                     first = int(low) if low else max(0, len(data) - int(high))
                     last = min(int(high), len(data) - 1) if low and high else len(data) - 1
                     first, last = max(0, first - bucket.shift), last - bucket.shift
-                    self.answer(206, data[first:last + 1], Content_Range=f"bytes {first}-{last}/{len(data)}", ETag=tag(data))
+                    body = bytearray(data[first:last + 1])
+                    if bucket.flip(bucket.count("GET")):
+                        body[len(body) // 2] ^= 1
+                    self.answer(206, bytes(body), Content_Range=f"bytes {first}-{last}/{len(data)}", ETag=tag(data))
 
             do_HEAD = do_GET
 
@@ -450,6 +453,7 @@ class Bucket:
         self.echo = False  # errors repeat the request
         self.signed = False  # URLs with a signature: the name ends before the query
         self.trickle: Callable[[int], bool] = lambda get: False  # True: the answer has 10 bytes a second
+        self.flip: Callable[[int], bool] = lambda get: False  # True: one bit of the range is wrong
         self.before_write: Callable[[str], None] = lambda key: None
         self.before_removal: Callable[[], bool] = lambda: False  # True: no answer, and nothing is removed
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -674,6 +674,20 @@ class Failing(Case):
         self.assertGreater(hits(), 4)
 
 
+    def test_bytes_damaged_in_transit_are_verified_again(self) -> None:
+        """Up to six times, also the bytes of a block that was prefetched and that several threads read."""
+        self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep", "--page-bytes", "64K")
+        self.bucket.objects["/b/p.leat"] = pathlib.Path(self.path("p.leat")).read_bytes()
+        for first, last in (3, 3), (4, 4), (5, 5), (3, 6), (4, 7):
+            for threads in "1", "8":
+                with self.subTest(first=first, last=last, threads=threads):
+                    self.bucket.seen.clear()
+                    self.bucket.flip = lambda get: first <= get <= last  # noqa: B023
+                    self.assertIn("intact, 48 samples", self.run_leat("verify", "s3://b/p.leat", "--threads", threads))
+        self.bucket.flip = lambda get: get > 2
+        self.assertIn("checksum does not match", self.run_leat("verify", "s3://b/p.leat", code=4))
+
+
 class Secrets(Case):
     """User, password and query of a URL are in no output and no file, whatever the command and its result."""
     words = ("bob-user", "PASSWORD", "SIGNATURE")
