@@ -138,10 +138,11 @@ void leat__bucket_pack_close(leat__bucket_pack *s)
 }
 
 #define NOTE ".upload" /* added to a file name: the file that records its upload */
-/* In place of the upload's ID, before the tag of the object: the upload is complete. FOUND: an object of that
- * name existed before; it may belong to another set. */
+/* In place of the upload's ID, before the tag of the object: the upload is complete. */
 #define SENT "sent:"
-#define FOUND "found:"
+/* Added to the name of a shard: a file that exists since before the shard was sent, if the bucket had no
+ * object of its name. An object that existed may belong to another set. */
+#define OWN ".own"
 
 /* ---- shards in the bucket that no pack needs any more ------------------------------------------------ */
 
@@ -150,7 +151,7 @@ void leat__bucket_pack_close(leat__bucket_pack *s)
 typedef struct removal {
     leat__bucket_pack *stage;
     const char *of;  /* whose shards, for the warning */
-    bool only_sent;  /* only shards whose note says that the unfinished run sent them */
+    bool only_own;   /* only shards that the unfinished run sent, or was sending when it was killed */
     uint64_t tag;    /* of the pack in the bucket that names the shards to keep; 0: there is none */
     bool replaced;   /* another run has replaced that pack: its shards may have the same names */
     leat__buf names; /* the first that stay */
@@ -171,16 +172,28 @@ static int note_replaced(leat__bucket_pack *s, leat_error *err)
     return rc;
 }
 
-/* True when the unfinished run has created this shard in the bucket. */
-static bool was_sent(const leat__bucket_pack *s, const char *file)
+/* True when the unfinished run may have created this shard in the bucket. */
+static bool is_own(const leat__bucket_pack *s, const char *file)
 {
-    leat__upload_note note = {0};
+    bool exists = false;
     leat__buf path;
     leat__buf_init(&path, LEAT__MEM_INGEST, 1u << 16);
-    bool sent = leat__buf_printf(&path, "%s/%s" NOTE, s->folder, file) == 0 &&
-                leat__upload_note_read(leat__buf_str(&path), &note) && leat__str_starts(note.id, SENT);
+    bool own = leat__buf_printf(&path, "%s/%s" OWN, s->folder, file) == 0 &&
+               leat__path_exists(leat__buf_str(&path), &exists, NULL) == 0 && exists;
     leat__buf_reset(&path);
-    return sent;
+    return own;
+}
+
+/* Records that the shard is this run's, before it is sent: a killed run's request may still succeed. */
+static int note_own(const leat__bucket_pack *s, const char *file, leat_error *err)
+{
+    leat__buf path;
+    leat__buf_init(&path, LEAT__MEM_INGEST, 1u << 16);
+    int rc = leat__buf_printf(&path, "%s/%s" OWN, s->folder, file);
+    rc = rc == 0 ? leat__file_store(leat__buf_str(&path), "\n", 1, err)
+                 : leat__fail_nomem(err, strlen(file), "a path");
+    leat__buf_reset(&path);
+    return rc;
 }
 
 /* Reads the tag of the pack in the bucket; 0 when there is none. */
@@ -197,7 +210,7 @@ static void remove_shard(void *cookie, const char *file)
 {
     removal *r = cookie;
     uint64_t tag = 0;
-    if (r->replaced || (r->only_sent && !was_sent(r->stage, file))) return;
+    if (r->replaced || (r->only_own && !is_own(r->stage, file))) return;
     char *path = leat__path_beside(r->stage->remote, file);
     leat_error *why = r->left == 0 ? &r->why : NULL;
     int rc = r->why.code; /* a bucket that forbids to remove one forbids all */
@@ -251,7 +264,7 @@ static void remove_unfinished(leat__bucket_pack *s)
 {
     char *old = NULL;
     if (s->published || leat__set_list(s->path, &old, NULL) != 0) return;
-    removal r = {.stage = s, .of = "an unfinished run", .only_sent = true};
+    removal r = {.stage = s, .of = "an unfinished run", .only_own = true};
     if (*old != '\0') remove_shards(&r, old);
     leat__free(old);
 }
@@ -260,7 +273,7 @@ static void remove_unfinished(leat__bucket_pack *s)
 
 static bool is_complete(const leat__upload_note *note)
 {
-    return leat__str_starts(note->id, SENT) || leat__str_starts(note->id, FOUND);
+    return leat__str_starts(note->id, SENT);
 }
 
 /* Aborts the upload that a note records. */
@@ -318,10 +331,10 @@ int leat__bucket_pack_count(const leat__bucket_pack *s, leat_ingest_stats *own, 
 }
 
 /* Completes the record of an upload with the tag of its object. */
-static void record(leat__upload_note *n, bool found, const leat__object *o)
+static void record(leat__upload_note *n, const leat__object *o)
 {
     n->size = o->size;
-    (void)snprintf(n->id, sizeof n->id, "%s%016llx", found ? FOUND : SENT, (unsigned long long)o->tag);
+    (void)snprintf(n->id, sizeof n->id, SENT "%016llx", (unsigned long long)o->tag);
 }
 
 /* True when a run has uploaded this shard, and the object is still the one that it sent. */
@@ -332,20 +345,21 @@ static bool is_sent(leat__bucket_pack *s, const char *note, const char *path, ui
     if (!leat__upload_note_read(note, &n) || !is_complete(&n) || n.size != size ||
         leat__object_stat(s->store, path, &o, NULL) != 0)
         return false;
-    record(&now, leat__str_starts(n.id, FOUND), &o);
+    record(&now, &o);
     return now.size == size && strcmp(now.id, n.id) == 0;
 }
 
-/* Uploads a shard and records it. */
+/* Uploads a shard and records it. An object that exists is this run's only if an earlier attempt sent it. */
 static int send_shard(leat__bucket_pack *s, const char *path, const leat__file *f,
                       const leat__upload_opts *opts, leat_error *err)
 {
     leat__upload_note sent = {0};
     leat__object o;
-    const bool found = leat__object_stat(s->store, path, &o, NULL) == 0;
+    if (leat__object_stat(s->store, path, &o, NULL) == LEAT_ENOENT)
+        LEAT_TRY(note_own(s, leat__path_base(leat__file_path(f)), err));
     LEAT_TRY(leat__object_upload(s->store, path, f, opts, err));
     LEAT_TRY(leat__object_stat(s->store, path, &o, err));
-    record(&sent, found, &o);
+    record(&sent, &o);
     return leat__upload_note_write(opts->note, &sent, err);
 }
 

@@ -405,6 +405,7 @@ class Bucket:
                     parts[key][int(values["partNumber"])] = body
                     self.answer(200)
                 else:
+                    time.sleep(bucket.hold)
                     bucket.before_write(key)
                     if bucket.conflicts > 0:
                         bucket.conflicts -= 1
@@ -439,6 +440,7 @@ class Bucket:
                 pass
 
         self.delay, self.objects, self.parts, self.seen = delay, objects, parts, seen
+        self.hold = 0.0  # seconds before an object appears, even when the client hung up
         self.fail_after = 1 << 60  # later GETs are answered with `failure`
         self.failure = 500, "InternalError"
         self.outage_key, self.outage_gets = "", 0  # the first GETs of this object fail, and after two of them all GETs,
