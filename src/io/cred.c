@@ -61,6 +61,19 @@ static const char *env(const char *name)
     return value != NULL && *value != '\0' ? value : NULL;
 }
 
+/* Reads two variables that belong together. LEAT_ENOENT: neither is set. One without the other is an error,
+ * because the next source may be another account. */
+static int env_pair(const char *scheme, const char *first, const char *second, const char **a, const char **b,
+                    leat_error *err)
+{
+    *a = env(first);
+    *b = env(second);
+    if (*a == NULL && *b == NULL) return LEAT_ENOENT;
+    if (*a != NULL && *b != NULL) return 0;
+    return leat__fail(err, LEAT_EPERM, "no credentials for %s: %s is set, but %s is not", scheme,
+                      *a != NULL ? first : second, *a != NULL ? second : first);
+}
+
 static int set_cred(leat__cred *c, const char *id, const char *secret, const char *token)
 {
     if (strlen(id) >= sizeof c->key_id || strlen(secret) >= sizeof c->secret) return LEAT_ELIMIT;
@@ -216,12 +229,13 @@ static bool profile_has(const char *key)
     return has;
 }
 
-/* Ends the search when a profile was named that gives no credentials: those of the machine may belong to
- * another account. */
+/* Ends the search when a profile was named that gives no credentials, or the default one has half of them:
+ * those of the machine may belong to another account. */
 static int from_incomplete_profile(leat__creds *s, leat__cred *c, leat_error *err)
 {
     (void)s, (void)c;
-    if (!profile_named()) return LEAT_ENOENT;
+    const bool half = profile_has("aws_access_key_id") != profile_has("aws_secret_access_key");
+    if (!profile_named() && !half) return LEAT_ENOENT;
     const char *lack = "has no aws_access_key_id and no complete sign-on (sso_…)";
     if (profile_has("aws_access_key_id")) lack = "has no aws_secret_access_key";
     else if (profile_has("role_arn"))
@@ -237,12 +251,8 @@ static int from_incomplete_profile(leat__creds *s, leat__cred *c, leat_error *er
 static int from_environment(leat__creds *s, leat__cred *c, leat_error *err)
 {
     (void)s;
-    const char *id = env("AWS_ACCESS_KEY_ID"), *secret = env("AWS_SECRET_ACCESS_KEY");
-    if (id != NULL && secret == NULL)
-        return leat__fail(err, LEAT_EPERM,
-                          "no credentials for s3://: AWS_ACCESS_KEY_ID is set, but AWS_SECRET_ACCESS_KEY is "
-                          "not");
-    if (id == NULL) return LEAT_ENOENT;
+    const char *id, *secret;
+    LEAT_TRY(env_pair("s3://", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", &id, &secret, err));
     return set_cred(c, id, secret, env("AWS_SESSION_TOKEN"));
 }
 
@@ -330,13 +340,14 @@ static int load_token(const char *variable, char **token, size_t *len, leat_erro
 
 static int from_web_identity(leat__creds *s, leat__cred *c, leat_error *err)
 {
-    const char *file = env("AWS_WEB_IDENTITY_TOKEN_FILE"), *role = env("AWS_ROLE_ARN");
+    const char *file, *role;
     const char *session = env("AWS_ROLE_SESSION_NAME"), *region = env("AWS_REGION");
     const char *endpoint = env("AWS_ENDPOINT_URL_STS");
     char *token = NULL;
     size_t len;
     leat__buf url, answer, id, secret, word;
-    if (file == NULL || role == NULL) return LEAT_ENOENT;
+    if (env("AWS_WEB_IDENTITY_TOKEN_FILE") == NULL) return LEAT_ENOENT; /* as SDKs do, also with a role */
+    LEAT_TRY(env_pair("s3://", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", &file, &role, err));
     LEAT_TRY(load_token("AWS_WEB_IDENTITY_TOKEN_FILE", &token, &len, err));
     while (len > 0 && (token[len - 1] == '\n' || token[len - 1] == ' ')) len--;
     leat__buf_init(&url, LEAT__MEM_IO, FILE_MAX_BYTES);
@@ -518,9 +529,10 @@ static int from_instance(leat__creds *s, leat__cred *c, leat_error *err)
 
 static int from_gs_keys(leat__creds *s, leat__cred *c, leat_error *err)
 {
-    (void)s, (void)err;
-    const char *id = env("GS_ACCESS_KEY_ID"), *secret = env("GS_SECRET_ACCESS_KEY");
-    return id != NULL && secret != NULL ? set_cred(c, id, secret, NULL) : LEAT_ENOENT;
+    (void)s;
+    const char *id, *secret;
+    LEAT_TRY(env_pair("gs://", "GS_ACCESS_KEY_ID", "GS_SECRET_ACCESS_KEY", &id, &secret, err));
+    return set_cred(c, id, secret, NULL);
 }
 
 static int from_gs_token(leat__creds *s, leat__cred *c, leat_error *err)

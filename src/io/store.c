@@ -205,6 +205,10 @@ static int set_up_azure(leat__store *s, leat_error *err)
         return leat__fail(err, LEAT_EPERM,
                           "no credentials for az:// (set AZURE_STORAGE_KEY or "
                           "AZURE_STORAGE_SAS_TOKEN; for a public container --anonymous or LEAT_ANONYMOUS=1)");
+    if (account == NULL && sas == NULL && !anonymous())
+        return leat__fail(
+            err, LEAT_EPERM,
+            "no credentials for az://: AZURE_STORAGE_KEY is set, but AZURE_STORAGE_ACCOUNT is not");
     if (account != NULL && strspn(account, "abcdefghijklmnopqrstuvwxyz0123456789") != strlen(account))
         return leat__fail(err, LEAT_EINVAL, "AZURE_STORAGE_ACCOUNT: not a valid account name");
     snprintf(url, sizeof url, "https://%s.blob.core.windows.net", account != NULL ? account : "");

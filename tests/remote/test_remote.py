@@ -183,7 +183,8 @@ class Reading(unittest.TestCase):
         pathlib.Path(credentials).write_text(
             f"[other]\naws_access_key_id = x\n[work]\naws_access_key_id = {servers.KEY_ID}\n"
             f"aws_secret_access_key={SECRET}\n")
-        env = self.env(AWS_PROFILE="work", AWS_SHARED_CREDENTIALS_FILE=credentials, AWS_ACCESS_KEY_ID="")
+        env = self.env(AWS_PROFILE="work", AWS_SHARED_CREDENTIALS_FILE=credentials, AWS_ACCESS_KEY_ID="",
+                       AWS_SECRET_ACCESS_KEY="")
         leat("info", remote("one.leat"), env=env)
 
 

@@ -153,6 +153,42 @@ static void every_source_is_found(void **state)
     end();
 }
 
+static void incomplete_keys_of_google(void **state)
+{
+    static const char *const names[] = {"GS_ACCESS_KEY_ID", "GS_SECRET_ACCESS_KEY"};
+    (void)state;
+    begin();
+    setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "ya29", 1);
+    for (size_t i = 0; i < 2; i++) {
+        leat__creds *c;
+        leat_error err;
+        setenv(names[i], "x", 1);
+        assert_code(LEAT_EPERM, leat__creds_open(&c, LEAT__SCHEME_GS, false, http, &err));
+        assert_contains(err.message, " is set, but ");
+        assert_contains(err.message, names[1 - i]);
+        unsetenv(names[i]);
+    }
+    unsetenv("GOOGLE_OAUTH_ACCESS_TOKEN");
+    end();
+}
+
+static void half_of_the_default_profile(void **state)
+{
+    char *dir = it_dir(), *file = it_path(dir, "credentials");
+    leat__creds *c;
+    leat_error err;
+    (void)state;
+    begin();
+    FILE *f = fopen(file, "w");
+    fputs("[default]\naws_access_key_id=h\n", f);
+    fclose(f);
+    setenv("AWS_SHARED_CREDENTIALS_FILE", file, 1);
+    assert_code(LEAT_EPERM, leat__creds_open(&c, LEAT__SCHEME_S3, false, http, &err));
+    assert_contains(err.message, "has no aws_secret_access_key");
+    it_rmdir(dir);
+    end();
+}
+
 static void refreshed_before_expiry(void **state)
 {
     leat__creds *c;
@@ -190,6 +226,8 @@ static void incomplete_sources_are_errors(void **state)
         {"AWS_PROFILE", "sso", "AWS_REGION", "profile sso: not logged in (run aws sso login)"},
         {"AWS_PROFILE", "default", "AWS_REGION", "'default' (AWS_PROFILE) has no aws_access_key_id"},
         {"AWS_ACCESS_KEY_ID", "x", "AWS_REGION", "is set, but AWS_SECRET_ACCESS_KEY is not"},
+        {"AWS_SECRET_ACCESS_KEY", "x", "AWS_REGION", "is set, but AWS_ACCESS_KEY_ID is not"},
+        {"AWS_WEB_IDENTITY_TOKEN_FILE", "/nowhere/jwt", "AWS_REGION", "is set, but AWS_ROLE_ARN is not"},
         {"AWS_WEB_IDENTITY_TOKEN_FILE", "/nowhere/jwt", "AWS_ROLE_ARN", "_TOKEN_FILE: /nowhere/jwt"},
         {"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "/nowhere/t", "AWS_REGION", "_TOKEN_FILE: /nowhere/t"},
     };
@@ -220,6 +258,9 @@ static void incomplete_sources_are_errors(void **state)
         unsetenv(rows[i][0]);
         unsetenv(rows[i][2]);
     }
+    setenv("AWS_ROLE_ARN", "arn", 1);
+    expect(LEAT__SCHEME_S3, "id--0", "tok"); /* a role alone names no source: SDKs ignore it, too */
+    unsetenv("AWS_ROLE_ARN");
     it_rmdir(dir);
     end();
 }
@@ -284,6 +325,8 @@ int main(void)
         cmocka_unit_test(every_source_is_found),
         cmocka_unit_test(refreshed_before_expiry),
         cmocka_unit_test(incomplete_sources_are_errors),
+        cmocka_unit_test(incomplete_keys_of_google),
+        cmocka_unit_test(half_of_the_default_profile),
         cmocka_unit_test(expired_on_arrival),
         cmocka_unit_test(keys_of_the_environment_cannot_be_renewed),
         cmocka_unit_test(anonymous_needs_nothing),

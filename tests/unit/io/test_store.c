@@ -75,8 +75,10 @@ static void azure_requests_are_signed(void **state)
     assert_contains(err.message, "AZURE_STORAGE_ACCOUNT");
     snprintf(url, sizeof url, "%s/devstore", server.url);
     setenv("AZURE_STORAGE_ENDPOINT", url, 1);
-    setenv("AZURE_STORAGE_ACCOUNT", "devstore", 1);
     setenv("AZURE_STORAGE_KEY", "a2V5a2V5", 1);
+    assert_code(LEAT_EPERM, get("az://c/k", &err));
+    assert_contains(err.message, "AZURE_STORAGE_KEY is set, but AZURE_STORAGE_ACCOUNT is not");
+    setenv("AZURE_STORAGE_ACCOUNT", "devstore", 1);
     assert_ok(get("az://c/k", NULL));
     assert_contains(server.last, "GET /devstore/c/k HTTP/1.1");
     assert_contains(server.last, "Authorization: SharedKey devstore:");
@@ -103,6 +105,7 @@ static void gs_requests(void **state)
     assert_contains(server.last, "Credential=GOOG/");
     assert_contains(server.last, "/auto/s3/aws4_request");
     unsetenv("GS_ACCESS_KEY_ID");
+    unsetenv("GS_SECRET_ACCESS_KEY");
     setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "ya29", 1);
     assert_ok(get("gs://bucket/k", NULL));
     assert_contains(server.last, "Authorization: Bearer ya29");
