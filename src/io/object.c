@@ -295,6 +295,17 @@ static int exists(const char *path, leat_error *err)
     return leat__fail(err, LEAT_EEXIST, "%s: already exists", path);
 }
 
+/* Refuses an existing object of a bucket of Google, just before a write that must not replace it. Google
+ * documents no condition for the end of an upload in parts, and none for writes signed with HMAC keys. */
+static int refuse_existing(leat__store *s, const char *path, bool absent, leat_error *err)
+{
+    leat__object o;
+    if (!absent || leat__store_scheme(s) != LEAT__SCHEME_GS) return 0;
+    const int rc = leat__object_stat(s, path, &o, err);
+    if (rc == 0) return exists(path, err);
+    return rc == LEAT_ENOENT || rc == LEAT_EPERM ? 0 : rc; /* EPERM: keys that may write, but not read */
+}
+
 int leat__object_writable(const leat__store *s, const char *path, leat_error *err)
 {
     int rc = refuse_web(s, "written", err);
@@ -326,6 +337,7 @@ int leat__object_put(leat__store *s, const char *path, const void *data, size_t 
                      leat_error *err)
 {
     LEAT_TRY(refuse_web(s, "written", err));
+    LEAT_TRY(refuse_existing(s, path, absent, err));
     leat__call c = put_call(s, path, data, len, absent);
     int rc = leat__call_run(&c, err);
     if (rc == LEAT_EEXIST && absent)
@@ -643,6 +655,7 @@ static int upload_parts(upload *u, leat_error *err)
         if (u->etags[i - 1][0] == '\0') rc = send_part(u, i, err);
     rc = settle(u, rc, err);
     if (rc == 0) rc = ask(u, u->size, err);
+    if (rc == 0) rc = refuse_existing(u->store, u->path, u->opts->absent, err);
     if (rc == 0) rc = end_upload(u, err);
     after_upload(u, rc);
     return rc;
@@ -653,6 +666,7 @@ static int upload_whole(upload *u, leat_error *err)
 {
     part *p = &u->parts[0];
     LEAT_TRY(ask(u, 0, err));
+    LEAT_TRY(refuse_existing(u->store, u->path, u->opts->absent, err));
     p->data = leat__alloc(LEAT__MEM_IO, (size_t)u->size);
     if (p->data == NULL) return leat__fail_nomem(err, u->size, "an upload");
     LEAT_TRY(leat__file_pread(u->file, p->data, (size_t)u->size, 0, err));

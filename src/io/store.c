@@ -353,6 +353,13 @@ static void utc(const char *format, char *out, size_t size)
     strftime(out, size, format, &tm);
 }
 
+static bool has_header(const leat__header *h, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(h[i].name, name) == 0) return true;
+    return false;
+}
+
 static int sign_aws(leat__call *c, const char *host, const char *region, const char *path, const char *query)
 {
     leat__http_req *r = &c->http;
@@ -364,6 +371,9 @@ static int sign_aws(leat__call *c, const char *host, const char *region, const c
     LEAT_TRY(leat__creds_get(c->store->creds, &cred, &r->err));
     memcpy(h, c->headers, n * sizeof *h);
     if (cred.anonymous) return send_headers(r, h, n);
+    /* Google documents no other condition for writes, none for parts, and refuses it beside x-amz headers */
+    if (cred.bearer && strcmp(r->method, "PUT") == 0 && has_header(h, n, "if-none-match"))
+        h[n++] = (leat__header){"x-goog-if-generation-match", "0"};
     leat__buf_init(&value, LEAT__MEM_IO, URL_MAX);
     int rc;
     if (cred.bearer) {
