@@ -56,11 +56,6 @@ void leat__http_read(leat__http_stats *s)
         atomic_load(&total_answers),  atomic_load(&total_waited_ns), atomic_load(&total_received_ns)};
 }
 
-static bool reads(const leat__http_req *r)
-{
-    return strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0;
-}
-
 #ifdef LEAT_HAVE_CURL
 
 static leat__http_limits limits;
@@ -262,7 +257,8 @@ static void set_up(leat__http *h, CURL *easy, leat__http_req *r)
     curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, r->quick ? 1L : (long)l->connect_s);
     const long stall_s = r->quick ? 3L : (long)l->stall_s;
     /* Writes have no least rate: servers send a blank now and then while they join the parts of an upload. */
-    curl->easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, reads(r) ? LEAT_MAX(PROGRESS_BYTES / stall_s, 1L) : 1L);
+    curl->easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT,
+                      leat__http_reads(r) ? LEAT_MAX(PROGRESS_BYTES / stall_s, 1L) : 1L);
     curl->easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, stall_s);
     curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     curl->easy_setopt(easy, CURLOPT_HEADERDATA, r);
@@ -475,7 +471,7 @@ static bool take_incoming(leat__http *h)
     for (leat__http_req *r = h->waiting_head; any_canceled && r != NULL; r = r->next)
         r->canceled |= is_canceled(h, r) || (stop && (r->attempts > 0 || writes(r)));
     for (leat__http_req *r = h->active; any_canceled && r != NULL; r = r->next)
-        r->canceled |= is_canceled(h, r) || (stop && (reads(r) || writes(r)));
+        r->canceled |= is_canceled(h, r) || (stop && (leat__http_reads(r) || writes(r)));
     h->dropped = false;
     h->cancel_count = 0;
     bool over = h->closing && list == NULL && h->waiting_head == NULL && h->active == NULL;
@@ -557,7 +553,7 @@ static void end_stalled(leat__http *h)
     for (leat__http_req *r = h->active, *next; r != NULL; r = next) {
         next = r->next;
         uint64_t most = (r->quick ? 3 : limits.stall_s) * LEAT_NS_PER_S;
-        if (reads(r) && r->heard_ns != 0 && now > r->heard_ns && now - r->heard_ns > most)
+        if (leat__http_reads(r) && r->heard_ns != 0 && now > r->heard_ns && now - r->heard_ns > most)
             ended(h, r, CURLE_OPERATION_TIMEDOUT);
     }
 }
@@ -871,7 +867,8 @@ int leat__http_run(leat__http *h, leat__http_req *r, leat_error *err)
     w.ops = *ops;
     w.ops.done = wake;
     r->ops = &w.ops;
-    if (r->owner == NULL && r->send == NULL && reads(r)) r->owner = &w; /* Ctrl-C ends reads only */
+    if (r->owner == NULL && r->send == NULL && leat__http_reads(r))
+        r->owner = &w; /* Ctrl-C ends reads only */
     leat__http_submit(h, r);
     leat__mutex_lock(&w.lock);
     for (bool asked = false; !w.over;)

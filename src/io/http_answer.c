@@ -76,15 +76,20 @@ bool leat__http_transient(const leat__http_req *r)
     return r->status == 0 || r->status == 408 || r->status == 429 || (r->status >= 500 && r->status != 501);
 }
 
-static int code_of_status(long status)
+bool leat__http_reads(const leat__http_req *r)
 {
-    switch (status) {
+    return strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0;
+}
+
+static int code_of_status(const leat__http_req *r)
+{
+    switch (r->status) {
     case 401:
     case 403: return LEAT_EPERM;
     case 404:
     case 410: return LEAT_ENOENT;
     case 409:
-    case 412: return LEAT_EEXIST;
+    case 412: return leat__http_reads(r) ? LEAT_EIO : LEAT_EEXIST; /* a read needs nothing to be absent */
     case 501: return LEAT_ENOTSUP;
     default: return LEAT_EIO;
     }
@@ -113,8 +118,8 @@ int leat__http_explain(leat__http_req *r)
     bool told = leat__xml_text(xml, "Message", &text);
     hide_secrets(r, &code);
     hide_secrets(r, &text);
-    r->rc = leat__fail(&r->err, code_of_status(r->status), "%s: %s: the server answered %ld%s%.60s%s%.200s",
-                       r->what, r->method, r->status, known ? " " : "", known ? leat__buf_str(&code) : "",
+    r->rc = leat__fail(&r->err, code_of_status(r), "%s: %s: the server answered %ld%s%.60s%s%.200s", r->what,
+                       r->method, r->status, known ? " " : "", known ? leat__buf_str(&code) : "",
                        told ? ": " : "", told ? leat__buf_str(&text) : "");
     leat__buf_reset(&code);
     leat__buf_reset(&text);

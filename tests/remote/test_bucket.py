@@ -638,6 +638,15 @@ class Failing(Case):
                     self.assertFalse(os.path.exists(self.path("p.leat")))
                     self.assertTrue(os.path.exists(self.path("p.leat.partial")))
 
+    def test_a_tar_that_is_refused_with_412(self) -> None:
+        """That is storage that fails, not something that exists."""
+        with tarfile.open(self.path("x.tar"), "w") as tar:
+            tar.add(self.path("images"), "images")
+        self.bucket.objects["/b/x.tar"] = pathlib.Path(self.path("x.tar")).read_bytes()
+        for gets in 0, 1, 2:
+            self.bucket.fail_after, self.bucket.failure = self.bucket.count("GET") + gets, (412, "PreconditionFailed")
+            self.assertNotIn("--force", self.run_leat("pack", "s3://b/x.tar", "-o", self.path("p.leat"), "--images", "keep", code=4))
+
     def test_a_bucket_that_is_removed(self) -> None:
         self.manifest()
         self.bucket.fail_after, self.bucket.failure = 15, (404, "NoSuchBucket")
