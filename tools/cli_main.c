@@ -161,7 +161,7 @@ static int set_remote(cli *c)
     const char *file = cli_str(c, "ca-file");
     if (file == NULL) return CLI_OK;
     if (access(file, R_OK) != 0)
-        return cli_failf(c, CLI_DATA, "--ca-file %s: cannot read: %s", file, strerror(errno));
+        return cli_failf(c, CLI_USAGE, "--ca-file %s: cannot read: %s", file, strerror(errno));
     setenv("LEAT_CA_FILE", file, 1);
     return CLI_OK;
 }

@@ -84,6 +84,9 @@ static int run(cli *c)
     int rc;
     if (!leat__path_remote(cli_arg(c, 0)))
         return cli_failf(c, CLI_USAGE, "%s: not a bucket (s3://bucket or s3://bucket/path)", cli_arg(c, 0));
+    if (leat__path_scheme(cli_arg(c, 0)) > LEAT__SCHEME_GS) /* before credentials are looked for */
+        return cli_failf(c, CLI_USAGE, "%s: unfinished uploads are listed for s3:// and gs:// only",
+                         cli_arg(c, 0));
     leat__buf_init(&f.text, LEAT__MEM_MISC, (size_t)1 << 30);
     rc = leat__store_open(&store, cli_arg(c, 0), &err);
     if (rc == 0) rc = leat__uploads_list(store, cli_arg(c, 0), keep, &f, &err);

@@ -33,8 +33,8 @@ static void write_text(const char *bucket, const char *theirs, const char *ours,
         snprintf(price, sizeof price, "every GB costs $%.2f by list prices of %s ($%.2f over the internet)",
                  rates.other_region, LEAT__TRAFFIC_DATE, rates.internet);
     snprintf(process.text, sizeof process.text,
-             "%s is in region %.40s, this machine is in %.40s (%s): %s; --cache disk:DIR reads each page "
-             "once",
+             "%s is in region %.40s, this machine is in %.40s (%s): %s; a loader with --cache disk:DIR "
+             "reads each page once",
              path, theirs, ours, known_from, price);
 }
 

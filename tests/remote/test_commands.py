@@ -146,7 +146,7 @@ class Flags(unittest.TestCase):
             self.assertIn("certificate", text)
             self.assertEqual(len(text.splitlines()), 1)
         self.assertIn("--ca-file", leat("info", url, env=env, code=4))
-        self.assertIn("--ca-file /nowhere", leat("info", url, "--ca-file", "/nowhere", env=env, code=4))
+        self.assertIn("--ca-file /nowhere", leat("info", url, "--ca-file", "/nowhere", env=env, code=2))
         self.assertIn("CA", leat("info", url, "--ca-file", path("one.leat"), env=env, code=4))
         web.stop()
 
