@@ -17,6 +17,7 @@
 #include "io/dir.h"
 #include "io/file.h"
 #include "io/object.h"
+#include "io/remote.h"
 #include "io/uploads.h"
 #include "pack/layout.h"
 #include "pack/reader.h"
@@ -106,6 +107,19 @@ void leat__bucket_pack_unlock(leat__bucket_pack *s)
     leat__free(path);
 }
 
+/* Fails when the bucket does not exist, before a pack is made that cannot be stored. An answer to HEAD does
+ * not tell a missing bucket from a missing object. */
+static int need_bucket(const char *remote, leat_error *err)
+{
+    leat_error why = {0};
+    leat__remote *f = NULL;
+    const int rc = leat__remote_open(&f, remote, &why);
+    leat__remote_close(&f);
+    if (rc == 0 || !leat__store_gone(&why)) return 0;
+    if (err != NULL) *err = why;
+    return rc;
+}
+
 int leat__bucket_pack_open(leat__bucket_pack *s, const char *remote, bool replace, bool resume,
                            leat_error *err)
 {
@@ -118,7 +132,7 @@ int leat__bucket_pack_open(leat__bucket_pack *s, const char *remote, bool replac
     rc = leat__object_stat(s->store, remote, &there, err);
     if (rc == 0 && resume) s->published = leat__bucket_pack_ready(s) && is_published(s);
     if (rc == 0 && !s->published) rc = leat__file_only_pack(remote, replace, err);
-    else if (rc == LEAT_ENOENT) rc = 0;
+    else if (rc == LEAT_ENOENT) rc = need_bucket(remote, err);
     if (rc == 0) rc = leat__dir_private(s->folder, err);
     if (rc == 0) rc = lock_folder(s, err);
 out:

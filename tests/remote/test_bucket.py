@@ -377,6 +377,16 @@ class Refusals(Case):
         self.assertIn("a web server cannot be written", told)
 
 
+    def test_a_bucket_that_does_not_exist(self) -> None:
+        """It is refused before the pack is made."""
+        self.bucket.fail_after, self.bucket.failure = 0, (404, "NoSuchBucket")
+        self.assertIn("the server answered 404 NoSuchBucket", self.pack(code=4))
+        self.assertEqual((os.listdir(self.path("stage")), self.bucket.count("PUT")), ([], 0))
+
+    def test_uploads_of_other_stores(self) -> None:
+        for path in "az://c/p", "https://127.0.0.1/p":
+            self.assertIn("for s3:// and gs:// only", self.run_leat("uploads", path, code=2))
+
     def test_settings_and_schemes(self) -> None:
         pack = "s3://b/p.leat"
         self.assertIn("LEAT_ANONYMOUS: 'maybe' is not yes or no", self.run_leat("info", pack, code=2, LEAT_ANONYMOUS="maybe"))
