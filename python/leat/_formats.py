@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from . import _check, _leat, _schema, _values
-from ._errors import AdviceWarning, ArgumentError, DataError, Error, NotFoundError, StorageError, reason
+from ._errors import AdviceWarning, ArgumentError, DataError, Error, LimitError, NotFoundError, StorageError, reason
 
 _PAGE = 1000  # names of one answer of a bucket
 _LIST = 1 << 24  # names of a folder, at most
@@ -67,8 +67,8 @@ class Staged:
         size = _leat.stage_file(path, self._fd, limit)
         if size > limit:
             self.close()
-            raise ArgumentError(f"{path}: its {size} bytes do not fit into {folder}, which has {limit} free: set "
-                                "LEAT_STAGE_DIR to a larger disk")
+            raise LimitError(f"{path}: its {size} bytes do not fit into {folder}, which has {limit} free: set "
+                             "LEAT_STAGE_DIR to a larger disk")
         warnings.warn(f"{path}: {size} bytes were copied to a temporary file in {folder}, which lasts until they are read",
                       AdviceWarning, stacklevel=2)
 

@@ -41,9 +41,9 @@ static int code_of(PyObject *type)
         const char *name;
         int code;
     } known[] = {
-        {"ArgumentError", LEAT_EINVAL},        {"ExistsError", LEAT_EEXIST}, {"NotFoundError", LEAT_ENOENT},
-        {"FileNotFoundError", LEAT_ENOENT},    {"StorageError", LEAT_EIO},   {"MemoryError", LEAT_ENOMEM},
-        {"KeyboardInterrupt", LEAT_ECANCELED}, {"ImportError", LEAT_ENOTSUP}};
+        {"ArgumentError", LEAT_EINVAL},        {"ExistsError", LEAT_EEXIST},  {"NotFoundError", LEAT_ENOENT},
+        {"FileNotFoundError", LEAT_ENOENT},    {"StorageError", LEAT_EIO},    {"MemoryError", LEAT_ENOMEM},
+        {"KeyboardInterrupt", LEAT_ECANCELED}, {"ImportError", LEAT_ENOTSUP}, {"LimitError", LEAT_ELIMIT}};
     PyObject *name = PyObject_GetAttrString(type, "__name__");
     PyObject *word = name != NULL ? PyUnicode_AsUTF8String(name) : NULL;
     int code = LEAT_EDATA;

@@ -373,7 +373,7 @@ def test_a_parquet_file_that_cannot_be_copied_is_one_line(tmp_path, bucket, monk
     (bucket / "big.parquet").write_bytes(b"PAR1")
     small = os.statvfs(tmp_path)
     monkeypatch.setattr(os, "statvfs", lambda folder: type("S", (), {"f_bavail": 0, "f_frsize": small.f_frsize}))
-    with pytest.raises(leat.ArgumentError, match="LEAT_STAGE_DIR"):
+    with pytest.raises(leat.LimitError, match="LEAT_STAGE_DIR"):  # exit code 3 of the command
         pack("s3://b/big.parquet", tmp_path)
 
 
