@@ -349,6 +349,7 @@ def _write_inputs(files: list[str], work: str, text_field: str, id_field: str, k
 
 def _publish(folder: str, work: str, lists: Sequence[str], files: list[str], made: list[str], result: dict[str, Any]) -> None:
     """Moves lists and kept rows to the output folder, the report last."""
+    _leat.refuse_empty(folder, result["documents"], result["bad"], "row")
     _leat.clear_output(folder)
     there = [name for name in lists if os.path.exists(os.path.join(work, "out", name))]
     for name in there:

@@ -350,6 +350,7 @@ PyMethodDef py_facts_methods[] = {
     {"check_output", py_check_output, METH_VARARGS, "Refuses a folder with files that may not be replaced."},
     {"finished_output", py_finished_output, METH_VARARGS,
      "Refuses to read a folder whose run did not finish."},
+    {"refuse_empty", py_refuse_empty, METH_VARARGS, "Fails when a run without texts would replace output."},
     {"clear_output", py_clear_output, METH_VARARGS, "Removes files of an earlier run."},
     {"text_signatures", py_text_signatures, METH_VARARGS, "MinHash signatures of a list of texts."},
     {"text_cuts", py_text_cuts, METH_VARARGS, "Positions where a JSONL file can be cut."},

@@ -151,6 +151,7 @@ PyObject *py_text_signatures(PyObject *module, PyObject *args);
 PyObject *py_lock_output(PyObject *module, PyObject *args);
 PyObject *py_check_output(PyObject *module, PyObject *args);
 PyObject *py_finished_output(PyObject *module, PyObject *args);
+PyObject *py_refuse_empty(PyObject *module, PyObject *args);
 PyObject *py_clear_output(PyObject *module, PyObject *args);
 PyObject *py_text_cuts(PyObject *module, PyObject *args);
 PyObject *py_text_lines(PyObject *module, PyObject *args);

@@ -315,6 +315,21 @@ PyObject *py_finished_output(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* refuse_empty(folder, documents, bad, unit): fails when a run without documents would replace output. */
+PyObject *py_refuse_empty(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    unsigned long long documents, bad;
+    const char *folder, *unit;
+    int rc;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "sKKs", &folder, &documents, &bad, &unit)) return NULL;
+    Py_BEGIN_ALLOW_THREADS rc = leat__output_refuse_empty(folder, documents, bad, unit, &err);
+    Py_END_ALLOW_THREADS if (rc != 0) return py_raise(&err);
+    Py_RETURN_NONE;
+}
+
 /* clear_output(folder): removes the output of an earlier run. */
 PyObject *py_clear_output(PyObject *module, PyObject *args)
 {

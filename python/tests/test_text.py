@@ -282,3 +282,7 @@ def test_a_run_without_texts_is_an_error(run, options, tmp_path):
         run(tmp_path / "in.jsonl", tmp_path / "out", **options)
     assert len((tmp_path / "out" / "bad.jsonl").read_text().splitlines()) == 2
     assert run(tmp_path / "empty.jsonl", tmp_path / "none", **options)["documents"] == 0
+    before = (tmp_path / "out" / "report.json").read_text()
+    with pytest.raises(leat.DataError, match=r"^no line has a text that could be read \(2 lines\): the earlier output in .*/out is kept \(check text_field,"):
+        run(tmp_path / "in.jsonl", tmp_path / "out", force=True, **options)
+    assert (tmp_path / "out" / "report.json").read_text() == before

@@ -323,6 +323,10 @@ def test_texts_that_are_all_null(tmp_path, kind):
         assert pa.parquet.read_table(tmp_path / out / "kept-00000.parquet").num_rows == 0
         assert len((tmp_path / out / "bad.jsonl").read_text().splitlines()) == 2
         assert json.loads((tmp_path / out / "report.json").read_text())["bad"] == 2
+        before = (tmp_path / out / "report.json").read_text()
+        with pytest.raises(leat.DataError, match=r"^no row has a text that could be read \(2 rows\): the earlier output in .* is kept"):
+            run(tmp_path / "in.parquet", tmp_path / out, force=True, **options)
+        assert (tmp_path / out / "report.json").read_text() == before and not list((tmp_path / out).glob(".leat-*"))
 
 
 def test_decimals_are_compared():

@@ -357,6 +357,7 @@ static int put_evals(cleaning *t, leat_error *err)
 
 static int commit(cleaning *t, leat_error *err)
 {
+    LEAT_TRY(leat__output_refuse_empty(t->opts->output, t->stats->documents, t->stats->bad, "line", err));
     LEAT_TRY(put_evals(t, err));
     LEAT_TRY(leat__output_clear(t->opts->output, err));
     LEAT_TRY(leat__shards_commit(&t->kept, err));

@@ -160,6 +160,8 @@ int leat__dedup_sketch(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_group(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_resolve(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_write(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
+/* Calls leat__output_refuse_empty with the counts of the run. When it fails, nothing is left to resume. */
+int leat__dedup_refuse_empty(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 
 /* Fills in the segments of a unit. */
 typedef void (*leat__dedup_fill)(void *cookie, uint32_t unit, leat__band_segment *segments);

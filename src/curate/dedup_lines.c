@@ -756,6 +756,7 @@ static int write_all(lines *l, leat_error *err)
     LEAT_TRY(leat__text_files_end(&d->files, err));
     d->stats->removed = d->st.documents - d->stats->kept;
     d->stats->pieces = d->st.pieces - d->st.gaps;
+    LEAT_TRY(leat__dedup_refuse_empty(d, err));
     /* the report comes first: when the disk is full, the earlier output is kept */
     if (l->report) LEAT_TRY(store_report(l, err));
     LEAT_TRY(leat__output_clear(o->output, err));

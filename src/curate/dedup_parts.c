@@ -475,6 +475,7 @@ static int end(leat__dedup *d, leat__join *j, leat_error *err)
     char path[4096];
     LEAT_TRY(load_resolved(d, err));
     LEAT_TRY(leat__join_open(j, add_part, st, err));
+    LEAT_TRY(leat__dedup_refuse_empty(d, err));
     LEAT_TRY(leat__output_clear(d->opts->output, err));
     LEAT_TRY(leat__join_end(j, err));
     if (d->opts->index) LEAT_TRY(leat__dedup_index_write(d, err));

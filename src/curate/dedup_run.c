@@ -357,6 +357,13 @@ int leat__dedup_rank(leat__dedup *d, leat_error *err)
     return rc;
 }
 
+int leat__dedup_refuse_empty(leat__dedup *d, leat_error *err)
+{
+    int rc = leat__output_refuse_empty(d->opts->output, d->st.documents, d->stats->bad, "line", err);
+    if (rc == LEAT_EDATA) (void)!leat__part_remove(d->work, NULL);
+    return rc;
+}
+
 static int run_phases(leat__dedup *d, leat_error *err)
 {
     if (d->opts->level != LEAT_LEVEL_DOCUMENT) return leat__dedup_lines(d, err);

@@ -295,6 +295,7 @@ int leat__dedup_write(leat__dedup *d, leat_error *err)
     LEAT_GO(rc, out, leat__text_files_begin(&d->files, true, err));
     LEAT_GO(rc, out, leat__text_flow_run(&d->files, &pass, budget, d->opts->threads, &d->opts->log, err));
     LEAT_GO(rc, out, leat__text_files_end(&d->files, err));
+    if (!d->part) LEAT_GO(rc, out, leat__dedup_refuse_empty(d, err));
     /* the report comes first: when the disk is full, the earlier output is kept */
     if (d->opts->report && !d->part) LEAT_GO(rc, out, leat__dedup_report(d, w.decisions, &w.ids, err));
     rc = commit(&w, err);

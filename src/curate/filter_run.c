@@ -395,6 +395,8 @@ static int store_report(filter *f, leat_error *err)
 /* Writes the report page first: when the disk is full, the earlier output is kept. */
 static int commit(filter *f, leat_error *err)
 {
+    const leat_filter_stats *st = f->stats;
+    if (f->writing) LEAT_TRY(leat__output_refuse_empty(f->opts->output, st->documents, st->bad, "line", err));
     if (f->opts->report) LEAT_TRY(store_report(f, err));
     if (!f->writing) return 0;
     LEAT_TRY(leat__output_clear(f->opts->output, err));
@@ -676,6 +678,7 @@ static int end_parts(filter *f, leat__join *j, leat_error *err)
     LEAT_TRY(prepare(f, &pass, err));
     LEAT_TRY(leat__part_compare(f->part, &f->files, err)); /* some tasks may have read other lines */
     LEAT_TRY(leat__join_open(j, add_part, f, err));
+    LEAT_TRY(leat__output_refuse_empty(f->opts->output, st->documents, st->bad, "line", err));
     LEAT_TRY(leat__output_clear(f->opts->output, err));
     LEAT_TRY(leat__join_end(j, err));
     st->shards = j->shards;

@@ -277,6 +277,20 @@ int leat__output_unused(const char *folder, leat_error *err)
                       folder);
 }
 
+int leat__output_refuse_empty(const char *folder, uint64_t documents, uint64_t bad, const char *unit,
+                              leat_error *err)
+{
+    char *found;
+    if (documents > 0 || bad == 0) return 0;
+    LEAT_TRY(find_output(folder, NULL, &found, err));
+    if (!found) return 0;
+    leat__free(found);
+    return leat__fail(err, LEAT_EDATA,
+                      "no %s has a text that could be read (%llu %s%s): the earlier output in %s is kept "
+                      "(check `text_field`, or choose another folder to list the %ss)",
+                      unit, (unsigned long long)bad, unit, bad == 1 ? "" : "s", folder, unit);
+}
+
 static int remove_file(const char *folder, const char *name, leat_error *err)
 {
     leat__buf path;

@@ -7,6 +7,7 @@
 #define LEAT_CURATE_OUTPUT_DIR_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <jansson.h>
 
@@ -40,6 +41,11 @@ int leat__output_unused(const char *folder, leat_error *err) LEAT_MUST_CHECK;
 /* Fails with LEAT_EEXIST when such a file may be someone else's: no report of leat lists it, and no
  * lock says that a run was killed while writing it. Also fails when a folder has such a name. */
 int leat__output_ours(const char *folder, leat_error *err) LEAT_MUST_CHECK;
+/* Fails with LEAT_EDATA when a run read `bad` lines but not one document, and the folder has the output of an
+ * earlier run: most likely `text_field` is misspelt. Call it before anything is replaced. unit: "line" or
+ * "row", for the message. */
+int leat__output_refuse_empty(const char *folder, uint64_t documents, uint64_t bad, const char *unit,
+                              leat_error *err) LEAT_MUST_CHECK;
 /* Removes such files, the report first: without it the folder is incomplete. Then marks the lock, so
  * that new files count as leat's. Fails with LEAT_EEXIST, removing nothing, when report.json is not
  * leat's or does not list a file. */

@@ -615,6 +615,29 @@ $ printf 'a\nb\n' > bad.jsonl; leat dedup exact bad.jsonl -o of-bad > /dev/null
 ! leat dedup: no line has a text that could be read (2 lines): see of-bad/bad.jsonl
 = 4
 
+# a run that reads no text does not replace the output and the page of an earlier run
+$ for how in "filter --set words.min=1 --report good/page.html" "dedup exact --report good/page.html" "dedup fuzzy" "dedup substring" "dedup exact --level line" "decontaminate --eval in.jsonl --ngram 3"; do
+>   mkdir good; leat $how in.jsonl -o good > /dev/null 2>&1; cp -r good before
+>   leat $how in.jsonl -o good -f --text-field body; echo $?
+>   diff -r -x .leat-work before good; ls -A good/.leat-work 2> /dev/null; rm -r good before
+> done
+4
+4
+begun
+4
+begun
+4
+begun
+4
+begun
+4
+! leat filter: no line has a text that could be read (5 lines): the earlier output in good is kept (check --text-field, or choose another folder to list the lines)
+! leat dedup: no line has a text that could be read (5 lines): the earlier output in good is kept (check --text-field, or choose another folder to list the lines)
+! leat dedup: no line has a text that could be read (5 lines): the earlier output in good is kept (check --text-field, or choose another folder to list the lines)
+! leat dedup: no line has a text that could be read (5 lines): the earlier output in good is kept (check --text-field, or choose another folder to list the lines)
+! leat dedup: no line has a text that could be read (5 lines): the earlier output in good is kept (check --text-field, or choose another folder to list the lines)
+! leat decontaminate: no line has a text that could be read (6 lines): the earlier output in good is kept (check --text-field, or choose another folder to list the lines)
+
 $ leat dedup exact in.jsonl -o again --against unique/index.leat-dedup
 ! leat dedup: unique/index.leat-dedup: --against names the folder of an index, not the index
 = 4
