@@ -101,21 +101,34 @@ static void put_explained(const filter *f, const worker *w, leat__text_chunk *c,
     leat__buf_puts(out, "}\n");
 }
 
-/* True for the document that is to be explained. */
+/* True when a JSON string is this text, whatever its escapes are. The string needs LEAT__TEXT_PAD readable
+ * bytes after it. */
+static bool is_text(const leat__buf *json, const char *want)
+{
+    const leat__jsonl_field field = {.raw = (const uint8_t *)json->data + 1,
+                                     .raw_len = json->len - 2,
+                                     .kind = LEAT__JSONL_STRING,
+                                     .escaped = true};
+    uint64_t lone = 0;
+    uint8_t *text = leat__alloc(LEAT__MEM_CURATE, json->len + LEAT__TEXT_PAD);
+    size_t len = text ? leat__jsonl_text(&field, text, &lone) : 0;
+    bool same = text && len == strlen(want) && memcmp(text, want, len) == 0;
+    leat__free(text);
+    return same;
+}
+
+/* True for the document that is to be explained. Its id is named as text or as JSON. */
 static bool is_explained(const filter *f, const leat__text_chunk *c, const leat__line *line,
                          const leat__record_fields *r)
 {
     const char *want = f->opts->explain;
+    leat__buf id;
     if (!want) return false;
-    leat__buf id, wanted;
-    leat__buf_init(&id, LEAT__MEM_CURATE, 1u << 20);
-    leat__buf_init(&wanted, LEAT__MEM_CURATE, 1u << 20);
+    leat__buf_init(&id, LEAT__MEM_CURATE, (size_t)1 << 33);
     leat__line_id_json(&f->names, c, line, r, &id);
-    leat__json_text(&wanted, want, strlen(want));
-    bool same =
-        leat__str_eq(leat__buf_str(&id), leat__buf_str(&wanted)) || leat__str_eq(leat__buf_str(&id), want);
+    bool same = leat__str_eq(leat__buf_str(&id), want);
+    if (!same && leat__buf_reserve(&id, LEAT__TEXT_PAD) == 0 && id.data[0] == '"') same = is_text(&id, want);
     leat__buf_reset(&id);
-    leat__buf_reset(&wanted);
     return same;
 }
 

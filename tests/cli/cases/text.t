@@ -85,6 +85,16 @@ null
 null
 1
 
+# an id is found whatever its JSON escapes are, and where a line has none
+$ printf '%s\n' '{"id": "caf\u00e9", "text": "a"}' '{"id": "http:\/\/x", "text": "b"}' '{"id": "\u0061bc\\", "text": "c"}' '{"id": 17, "text": "d"}' '{"text": "e"}' > escaped.jsonl
+> for id in café http://x 'abc\' 17 escaped.jsonl:5 '"caf\u00e9"'; do leat filter escaped.jsonl --set words.min=5 --explain "$id" | jget line; done
+1
+2
+3
+4
+5
+1
+
 $ leat filter in.jsonl --set words.min=5 --explain nobody
 ! leat filter: warning: no document has the id nobody
 = 1
