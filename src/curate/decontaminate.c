@@ -113,19 +113,26 @@ static span widen(const cleaning *t, const uint8_t *text, size_t len, span s)
     return s;
 }
 
+/* True when text[from, to) has a word or a part of one. *word: the first word that may be in it; ranges are
+ * in the order of the text. */
+static bool has_word(const leat__sketcher *s, uint32_t *word, size_t from, size_t to)
+{
+    while (*word < s->word_count && s->bounds[2 * *word + 1] <= from) ++*word;
+    return *word < s->word_count && s->bounds[2 * *word] < to;
+}
+
 /* Writes the text to w->now with each span replaced by a newline. Returns true when a word is left. */
 static bool cut_spans(const cleaning *t, worker *w, leat__text_chunk *c, size_t len)
 {
     const uint8_t *text = w->sketcher.text;
     const span *s = (const span *)(const void *)w->spans.data;
     size_t n = w->spans.len / sizeof *s, at = 0;
+    uint32_t word = 0;
     bool any = false;
     leat__buf_clear(&w->now);
     for (size_t i = 0; i <= n; i++) {
         span cut = i < n ? widen(t, text, len, s[i]) : (span){(uint32_t)len, (uint32_t)len};
-        for (size_t k = at; k < cut.begin && !any; k++)
-            any = text[k] >= 0x80 || (text[k] >= '0' && text[k] <= '9') ||
-                  ((text[k] | 32) >= 'a' && (text[k] | 32) <= 'z');
+        any = any || (cut.begin > at && has_word(&w->sketcher, &word, at, cut.begin));
         if (cut.begin > at) leat__buf_append(&w->now, text + at, cut.begin - at);
         if (i == n) break;
         c->count[N_CUT] += cut.end > at ? cut.end - LEAT_MAX(at, cut.begin) : 0;

@@ -83,6 +83,23 @@ static void spans_go(void **state)
     assert_int_equal(st.bytes_removed, 24 + 5);
 }
 
+static void documents_without_words_go(void **state)
+{
+    put_text("e.jsonl", "{\"id\":\"q1\",\"text\":\"a b c d\"}\n");
+    put_text("c.jsonl",
+             "{\"id\":1,\"text\":\"a b c \u2014\"}\n{\"id\":2,\"text\":\"\u2026a b c\u3002\"}\n"
+             "{\"id\":3,\"text\":\"a b c \\u2022\"}\n{\"id\":4,\"text\":\"a b c \U0001f642\"}\n"
+             "{\"id\":5,\"text\":\"\\u200ba b c\"}\n{\"id\":6,\"text\":\"a b c \u00e9\"}\n"
+             "{\"id\":7,\"text\":\"a b c \u4e2d\u3002\"}\n{\"id\":8,\"text\":\"7 a b c \u2014\"}\n");
+    leat_decontaminate_opts o = opts("n");
+    o.by = LEAT_DECONTAMINATE_SPAN;
+    run_ok(&o);
+    is_file("n/kept-00000.jsonl",
+            "{\"id\":6,\"text\":\"\\n \u00e9\"}\n{\"id\":7,\"text\":\"\\n \u4e2d\u3002\"}\n"
+            "{\"id\":8,\"text\":\"7 \\n \u2014\"}\n");
+    assert_int_equal(st.dropped, 5);
+}
+
 static void output_is_the_same(void **state)
 {
     make_corpus("c.jsonl", 2000);
@@ -132,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(documents_go),
         cmocka_unit_test(spans_go),
+        cmocka_unit_test(documents_without_words_go),
         cmocka_unit_test(output_is_the_same),
         cmocka_unit_test(options_are_checked),
     };
