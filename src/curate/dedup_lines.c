@@ -591,6 +591,21 @@ static void keep_text(worker *w, size_t from, size_t to)
     leat__buf_append(&w->now, w->text.data + from, to - from);
 }
 
+/* Returns the offset of the text that stays after a removed word that ends at `at`. The punctuation between
+ * the word and the next white space belongs to the word; the white space is removed with it. Signs and
+ * brackets before the next word stay. */
+static size_t after_word(const uint8_t *text, size_t len, size_t at)
+{
+    size_t end = at;
+    uint32_t n;
+    for (; end < len; end += n) {
+        uint8_t kind = leat__unicode_of(leat__utf8_decode(text + end, &n));
+        if (kind & LEAT__UNI_SPACE) break;
+        if (!(kind & LEAT__UNI_MARK)) return at; /* it joins two words: "up/down" */
+    }
+    return skip_blanks(text, end, len);
+}
+
 /* Like cut_text, for substrings. A line feed replaces a removed span between two parts. */
 static int cut_windows(const lines *l, worker *w, leat__text_chunk *c, uint64_t *piece, uint64_t *words,
                        uint64_t *removed, uint64_t *spans, leat_error *err)
@@ -611,7 +626,7 @@ static int cut_windows(const lines *l, worker *w, leat__text_chunk *c, uint64_t 
         }
         end = i + l->window;
         *removed += end - first;
-        from = end < *words ? bounds[2 * end] : w->text.len;
+        from = after_word((const uint8_t *)w->text.data, w->text.len, bounds[2 * end - 1]);
     }
     keep_text(w, from, w->text.len);
     while (from == w->text.len && w->now.len > 0 && is_blank((uint8_t)w->now.data[w->now.len - 1]))

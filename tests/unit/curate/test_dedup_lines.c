@@ -241,6 +241,29 @@ static void repeated_substrings_are_removed(void **state)
     assert_int_equal(leat_dedup_text(&o, &st, NULL), LEAT_EINVAL);
 }
 
+/* What stands before the next word stays: a sign, a bracket, a currency. */
+static void punctuation_of_other_words_stays(void **state)
+{
+    put_text("marks.jsonl", "{\"id\":0,\"text\":\"one two three four\"}\n"
+                            "{\"id\":1,\"text\":\"a one two three four -5 \u00b0C end\"}\n"
+                            "{\"id\":2,\"text\":\"b one two three four, $7\"}\n"
+                            "{\"id\":3,\"text\":\"c (one two three four)\\n\\n(see y)\"}\n"
+                            "{\"id\":4,\"text\":\"d one two three four\u2014fin\"}\n"
+                            "{\"id\":5,\"text\":\"e one two three four\u3002\u300d \u300cstop\u300d\"}\n"
+                            "{\"id\":6,\"text\":\"f one two three four. \u2022\"}\n"
+                            "{\"id\":7,\"text\":\"one two three four!\"}\n");
+    leat_dedup_opts o = lines_opts("marks.jsonl", "marks", LEAT_LEVEL_SUBSTRING);
+    o.shingle_words = 4;
+    dedup_ok(&o, &st);
+    is_file("marks/kept-00000.jsonl", "{\"id\":0,\"text\":\"one two three four\"}\n"
+                                      "{\"id\":1,\"text\":\"a \\n-5 \u00b0C end\"}\n"
+                                      "{\"id\":2,\"text\":\"b \\n$7\"}\n"
+                                      "{\"id\":3,\"text\":\"c (\\n(see y)\"}\n"
+                                      "{\"id\":4,\"text\":\"d \\n\u2014fin\"}\n"
+                                      "{\"id\":5,\"text\":\"e \\n\u300cstop\u300d\"}\n"
+                                      "{\"id\":6,\"text\":\"f \\n\u2022\"}\n");
+}
+
 /* The same bytes for any threads and memory; a large document among small ones. */
 static void substrings_are_the_same(void **state)
 {
@@ -363,6 +386,7 @@ int main(void)
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(long_lines_are_refused),
         cmocka_unit_test(repeated_substrings_are_removed),
+        cmocka_unit_test(punctuation_of_other_words_stays),
         cmocka_unit_test(substrings_are_the_same),
         cmocka_unit_test(stopped_runs_continue),
         cmocka_unit_test(marking_can_be_stopped),
