@@ -447,6 +447,7 @@ static int check_options(filter *f, leat_error *err)
     int rc = leat__modifiers_init(&m, o->modify, err);
     leat__modifiers_reset(&m);
     if (rc != 0) return rc;
+    LEAT_TRY(leat__lang_check(o, err));
     if (o->profile) LEAT_TRY(leat__rule_set_profile(&f->rules, o->profile, err));
     if (o->set) LEAT_TRY(leat__rule_set_change(&f->rules, o->set, err));
     if (o->columns && o->score_only)

@@ -13,6 +13,18 @@
 
 #define LABELS_MAX 4096 /* labels that a hint considers */
 
+int leat__lang_check(const leat_filter_opts *o, leat_error *err)
+{
+    if (o->set && o->lang && leat__rule_changes_have(o->set, "lang_match.min"))
+        return leat__fail(err, LEAT_EINVAL,
+                          "`lang` and `set` both give the rule lang_match.min a threshold: leave out one");
+    if (o->set && o->lang_min > 0 && leat__rule_changes_have(o->set, "lang_score.min"))
+        return leat__fail(
+            err, LEAT_EINVAL,
+            "`lang_min` and `set` both give the rule lang_score.min a threshold: leave out one");
+    return 0;
+}
+
 int leat__lang_rules(const leat_filter_opts *o, leat__rule_set *rules, const leat__columns *columns,
                      leat_error *err)
 {

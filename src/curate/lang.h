@@ -18,6 +18,9 @@ typedef struct leat__lang {
     uint64_t charged; /* bytes charged to the budget */
 } leat__lang;
 
+/* Fails with LEAT_EINVAL when opts->set changes a rule of opts->lang or lang_min. */
+int leat__lang_check(const leat_filter_opts *opts, leat_error *err) LEAT_MUST_CHECK;
+
 /* Adds the rules of opts->lang and lang_min. Fails when a rule, a column or an option needs a model
  * and none is named. */
 int leat__lang_rules(const leat_filter_opts *opts, leat__rule_set *rules, const leat__columns *columns,

@@ -372,6 +372,15 @@ int leat__rule_set_change(leat__rule_set *set, const char *changes, leat_error *
     return 0;
 }
 
+bool leat__rule_changes_have(const char *changes, const char *rule)
+{
+    char text[128];
+    size_t n = strlen(rule);
+    while (next_part(&changes, text, sizeof text))
+        if (leat__str_starts(text, rule) && text[n] == '=') return true;
+    return false;
+}
+
 int leat__rule_set_judge(const leat__rule_set *set, const leat__counts *c, uint8_t *failed)
 {
     int first = -1;

@@ -76,6 +76,8 @@ typedef struct leat__rule_set {
 int leat__rule_set_profile(leat__rule_set *set, const char *names, leat_error *err) LEAT_MUST_CHECK;
 /* Changes thresholds: "words.min=20,short_lines_ratio.max=off". Adds rules that no profile has. */
 int leat__rule_set_change(leat__rule_set *set, const char *changes, leat_error *err) LEAT_MUST_CHECK;
+/* True when such changes name the rule, as "words.min". */
+bool leat__rule_changes_have(const char *changes, const char *rule);
 /* Adds a rule, or changes it like leat__rule_set_change. */
 int leat__rule_set_add(leat__rule_set *set, unsigned score, leat__bound bound, double threshold,
                        leat_error *err) LEAT_MUST_CHECK;

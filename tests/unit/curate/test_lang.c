@@ -130,6 +130,14 @@ static void what_is_refused(void **state)
     o.lang = NULL;
     o.lang_min = 2;
     expect_wrong(&o, LEAT_EINVAL, "lang_min");
+    o.lang_min = 0.65;
+    o.set = "words.min=2,lang_score.min=0.5";
+    expect_wrong(&o, LEAT_EINVAL, "lang_min and set both give the rule lang_score.min a threshold");
+    o.lang = "en";
+    o.lang_min = 0;
+    o.set = "lang_match.min=off";
+    expect_wrong(&o, LEAT_EINVAL, "lang and set both give the rule lang_match.min a threshold");
+    o.lang = o.set = NULL;
     o.lang_min = 0.5;
     o.memory = 64;
     expect_wrong(&o, LEAT_EBUDGET, "half of the memory limit");

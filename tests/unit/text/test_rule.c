@@ -37,6 +37,15 @@ static void thresholds_change(void **state)
         assert_code(LEAT_EINVAL, leat__rule_set_change(&set, bad[i], &err));
 }
 
+static void changes_name_rules(void **state)
+{
+    assert_true(leat__rule_changes_have("words.min=3", "words.min"));
+    assert_true(leat__rule_changes_have("words.max=3,lang_score.min=off", "lang_score.min"));
+    assert_false(leat__rule_changes_have("words.max=3", "words.min"));
+    assert_false(leat__rule_changes_have("words.minimum=3", "words.min"));
+    assert_false(leat__rule_changes_have("", "words.min"));
+}
+
 static void judging(void **state)
 {
     leat__rule_set set = {0};
@@ -84,6 +93,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(profiles_have_rules),
         cmocka_unit_test(thresholds_change),
+        cmocka_unit_test(changes_name_rules),
         cmocka_unit_test(judging),
         cmocka_unit_test(bounds),
         cmocka_unit_test(empty_documents),
