@@ -88,19 +88,64 @@ static void on_looked(void *cookie, const leat_filter_seen *d)
     leat__filter_seen_json(d, out);
 }
 
-static int list(cli *c)
+/* Gets the i-th name of a list and its help; returns 0, or an error past the last. */
+typedef int (*name_at)(uint32_t i, const char **name, const char **help);
+
+/* The scores that need a language model. */
+static int lang_score(uint32_t i, const char **name, const char **help)
+{
+    static const char *const rows[][2] = {{"lang_score", "probability of the language"},
+                                          {"lang_match", "1 when it is one of --lang"}};
+    if (i >= LEAT_COUNT(rows)) return LEAT_EINVAL;
+    *name = rows[i][0];
+    *help = rows[i][1];
+    return 0;
+}
+
+static void put_names(leat__json *j, name_at at)
 {
     const char *name, *help;
-    cli_heading(c, "Profiles");
-    for (uint32_t i = 0; leat_text_profile(i, &name, &help) == 0; i++) cli_out(c, "  %-20s %s\n", name, help);
-    cli_heading(c, "Modifiers");
-    for (uint32_t i = 0; leat_text_modifier(i, &name, &help) == 0; i++)
-        cli_out(c, "  %-20s %s\n", name, help);
-    cli_heading(c, "Scores");
-    for (uint32_t i = 0; leat_text_score(i, &name, &help) == 0; i++) cli_out(c, "  %-28s %s\n", name, help);
-    cli_heading(c, "Scores of --lid");
-    cli_out(c, "  %-28s %s\n", "lang_score", "probability of the language");
-    cli_out(c, "  %-28s %s\n", "lang_match", "1 when it is one of --lang");
+    for (uint32_t i = 0; at(i, &name, &help) == 0; i++) leat__json_kstr(j, name, help);
+}
+
+static int list_json(cli *c)
+{
+    leat__buf buf;
+    leat__json j;
+    leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
+    leat__json_init(&j, &buf, 0);
+    leat__json_object(&j);
+    leat__json_key(&j, "profiles");
+    leat__json_object(&j);
+    put_names(&j, leat_text_profile);
+    leat__json_end(&j);
+    leat__json_key(&j, "modifiers");
+    leat__json_object(&j);
+    put_names(&j, leat_text_modifier);
+    leat__json_end(&j);
+    leat__json_key(&j, "scores");
+    leat__json_object(&j);
+    put_names(&j, leat_text_score);
+    put_names(&j, lang_score);
+    leat__json_end(&j);
+    leat__json_end(&j);
+    return cli_json(c, &buf);
+}
+
+static void list_names(cli *c, const char *heading, int width, name_at at)
+{
+    const char *name, *help;
+    cli_heading(c, heading);
+    for (uint32_t i = 0; at(i, &name, &help) == 0; i++) cli_out(c, "  %-*s %s\n", width, name, help);
+}
+
+static int list(cli *c)
+{
+    if (c->json) return list_json(c);
+    list_names(c, "Profiles", 20, leat_text_profile);
+    list_names(c, "Modifiers", 20, leat_text_modifier);
+    list_names(c, "Scores", 28, leat_text_score);
+    list_names(c, "Scores of --lid", 28, lang_score);
     return CLI_OK;
 }
 
@@ -290,6 +335,7 @@ const cli_command cli_cmd_filter = {
                               {"rules[].first", "documents for which it is the first violated rule"},
                               {"kind", "with --look, one line per document: kept, dropped or borderline"},
                               {"id", "with --look: its id; and kept, rules and text"},
+                              {"profiles", "with --list: names with their help; and modifiers, scores"},
                               {"limit", "largest of the shares: reading, cpus, writing, memory"},
                               {"read_share", "share of the time in which the reading thread was busy"},
                               {"work_share", "in which the worker threads were busy"},

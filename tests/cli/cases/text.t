@@ -295,6 +295,12 @@ $ leat filter in.jsonl -o r --set words.min=5 --report r/report.json
 ! leat filter: --report: r/report.json is written by the run itself: choose another name
 = 2
 
+$ leat filter --list --json | jget ? profiles.c4@paper modifiers.# scores.lang_match
+modifiers profiles scores
+Raffel et al. 2020, section 2.2: 5 words a line, 3 sentences a page
+9
+1 when it is one of --lang
+
 $ leat filter --list | grep -c @
 6
 
