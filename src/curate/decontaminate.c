@@ -376,8 +376,21 @@ static int commit(cleaning *t, leat_error *err)
     return 0;
 }
 
-static int read_evals(cleaning *t, uint64_t memory, leat_error *err)
+/* The pass over the corpus, for its need of memory. */
+typedef struct corpus {
+    const leat__text_files *files;
+    const leat__text_pass *pass;
+} corpus;
+
+static uint64_t corpus_need(void *cookie, uint64_t line)
 {
+    const corpus *c = cookie;
+    return leat__text_flow_need(c->files, c->pass, line);
+}
+
+static int read_evals(cleaning *t, const leat__text_pass *pass, uint64_t memory, leat_error *err)
+{
+    corpus of = {&t->files, pass};
     const leat_decontaminate_opts *o = t->opts;
     leat_decontaminate_stats *st = t->stats;
     const leat__eval_sets sets = {.inputs = o->evals,
@@ -387,7 +400,9 @@ static int read_evals(cleaning *t, uint64_t memory, leat_error *err)
                                   .id_field = o->id_field,
                                   .memory = memory,
                                   .max_line = o->max_document,
-                                  .fail_on_bad = o->fail_on_bad};
+                                  .fail_on_bad = o->fail_on_bad,
+                                  .corpus_need = corpus_need,
+                                  .cookie = &of};
     LEAT_TRY(leat__eval_table_read(&t->evals, &sets, err));
     st->evals = t->evals.texts;
     st->evals_short = t->evals.texts_short;
@@ -434,11 +449,11 @@ static int run(cleaning *t, leat_error *err)
     LEAT_TRY(leat_budget_open(&t->budget, o->memory, err));
     leat_budget_read(t->budget, &bs);
     leat_budget_close(&t->budget);
+    LEAT_TRY(leat__text_files_open(&t->files, o->inputs, o->input_count, o->max_document, err));
     LEAT_TRY(check_evals(o, err));
-    LEAT_TRY(read_evals(t, bs.limit, err));
+    LEAT_TRY(read_evals(t, &pass, bs.limit, err));
     LEAT_TRY(leat_budget_open(&t->budget, bs.limit - leat__eval_table_bytes(&t->evals), err));
     pass.memory = bs.limit;
-    LEAT_TRY(leat__text_files_open(&t->files, o->inputs, o->input_count, o->max_document, err));
     LEAT_TRY(leat__text_output_check(o->output, o->inputs, o->input_count, NULL, err));
     LEAT_TRY(leat__text_files_check(&t->files, o->output, NULL, err));
     leat__text_files_warn(&t->files, &o->log);

@@ -56,21 +56,25 @@ static bool may_grow(const reading *r)
     return 4 * (leat__eval_table_bytes(r->t) + r->t->slots * sizeof *r->t->slot) <= r->sets->memory;
 }
 
+/* Returns the bytes of the table when it has this many more n-grams. */
+static uint64_t table_bytes(const leat__eval_table *t, uint64_t more)
+{
+    uint64_t slots = t->slots;
+    while (slots / 2 <= t->used + more) slots *= 2;
+    return leat__eval_table_bytes(t) + (slots - t->slots) * sizeof *t->slot;
+}
+
 /* Called after the last line: names a limit that is enough for the counted n-grams. */
 static int check_memory(const reading *r, leat_error *err)
 {
     const leat__eval_table *t = r->t;
-    uint64_t slots = t->slots, bytes = leat__eval_table_bytes(t);
     char had[24];
-    if (r->beyond == 0 && 4 * bytes <= r->sets->memory) return 0;
-    bytes -= slots * sizeof *t->slot;
-    while (slots / 2 <= t->used + r->beyond) slots *= 2;
-    bytes = 4 * (bytes + slots * sizeof *t->slot);
+    if (r->beyond == 0 && 4 * leat__eval_table_bytes(t) <= r->sets->memory) return 0;
     return leat__fail(err, LEAT_EBUDGET,
                       "the n-grams of the evaluation sets do not fit a quarter of the memory limit of %s "
                       "(raise `memory` to %lluM)",
                       leat__format_bytes(r->sets->memory, had, sizeof had),
-                      (unsigned long long)leat__ceil_div(bytes, 1u << 20));
+                      (unsigned long long)leat__ceil_div(4 * table_bytes(t, r->beyond), 1u << 20));
 }
 
 static int grow(reading *r, leat_error *err)
@@ -170,6 +174,16 @@ static void set_room(reading *r)
     r->files.room_line = low;
 }
 
+/* Returns a memory limit that is enough for a line of an evaluation set with its n-grams. A corpus that
+ * contains its text has a line of this length, too. */
+static uint64_t need_limit(const reading *r, uint64_t line, uint64_t words)
+{
+    uint64_t table = table_bytes(r->t, words), limit = need(r, line) / 3 * 4;
+    limit = LEAT_MAX(limit, 4 * table);
+    limit = LEAT_MAX(limit, table + r->sets->corpus_need(r->sets->cookie, line));
+    return limit + (1u << 20);
+}
+
 static int check_room(const reading *r, const leat__text_chunk *c, leat_error *err)
 {
     uint64_t bytes = c->no_room ? c->too_long : c->longest, number = c->line;
@@ -177,7 +191,7 @@ static int check_room(const reading *r, const leat__text_chunk *c, leat_error *e
     if (!c->no_room && c->longest <= r->files.room_line) return 0;
     for (size_t at = 0; !c->no_room && leat__text_chunk_next(c, &at, &line);)
         if (line.len == c->longest) number = line.number;
-    uint64_t limit = need(r, bytes) / 3 * 4 + (1u << 20);
+    uint64_t limit = need_limit(r, bytes, c->no_room ? c->skipped_words : bytes / 2);
     return leat__text_refuse_line(&r->files, c->file, number, bytes, r->sets->memory, limit, err);
 }
 

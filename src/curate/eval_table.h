@@ -36,6 +36,9 @@ typedef struct leat__eval_sets {
     uint64_t memory;               /* limit of the run: a quarter is for the table, the rest for reading */
     uint64_t max_line;
     bool fail_on_bad;
+    /* Returns the bytes that a line of this length takes in the corpus. */
+    uint64_t (*corpus_need)(void *cookie, uint64_t line);
+    void *cookie;
 } leat__eval_sets;
 
 /* Reads the files: every string in one of the fields is a separate text. LEAT_EBUDGET when the table or a

@@ -400,15 +400,30 @@ int leat__line_numbers_check(leat__line_numbers *n, leat_error *err)
     return leat__fail(err, LEAT_ECANCELED, "the lines before this part are not counted");
 }
 
+/* Counts the words that begin in a block. *inside: the byte before it belongs to a word. Bytes outside of
+ * ASCII count as letters. */
+static uint64_t count_words(const uint8_t *data, size_t len, bool *inside)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < len; i++) {
+        uint8_t low = data[i] | 32;
+        bool letter = data[i] >= 0x80 || (low >= 'a' && low <= 'z') || (data[i] >= '0' && data[i] <= '9');
+        count += letter && !*inside;
+        *inside = letter;
+    }
+    return count;
+}
+
 /* Skips the rest of the line that fills the chunk, because it exceeds a limit. The data after its
  * newline goes to the next chunk. */
 static int skip_line(leat__text_files *f, leat__text_chunk *c, leat_error *err)
 {
-    bool newline = false;
+    bool newline = false, inside = false;
     uint64_t sum = 0; /* per block, so that it does not depend on the length at which skipping begins */
     for (size_t at = 0; f->sum && at < c->len; at += LEAT__CHUNK_BYTES)
         sum += leat__hash64(c->data + at, LEAT_MIN(c->len - at, LEAT__CHUNK_BYTES), f->offset + at);
     c->too_long = c->len;
+    c->skipped_words = count_words(c->data, c->len, &inside);
     for (;;) {
         size_t got;
         LEAT_TRY(leat__stream_read(f->stream, c->data, LEAT__CHUNK_BYTES, &got, err));
@@ -417,6 +432,7 @@ static int skip_line(leat__text_files *f, leat__text_chunk *c, leat_error *err)
         size_t used = nl ? (size_t)(nl - c->data) + 1 : got;
         if (f->sum && used > 0) sum += leat__hash64(c->data, used, f->offset + c->too_long);
         c->too_long += used;
+        c->skipped_words += count_words(c->data, used, &inside);
         newline = nl != NULL;
         if (nl) LEAT_TRY(leat__buf_append(&f->rest, c->data + used, got - used));
         if (nl || f->at_end) break;

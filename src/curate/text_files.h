@@ -33,13 +33,14 @@ typedef struct leat__text_chunk {
     size_t end[LEAT__CHUNK_LINES]; /* end of each line, without its newline */
     uint8_t *data;                 /* whole lines, followed by LEAT__TEXT_PAD zeros */
     size_t len, capacity;
-    uint64_t too_long; /* bytes of a skipped line; 0 = none */
-    bool no_room;      /* skipped because of `room_line`, not of the limit */
-    bool partial;      /* the line needs more than `pause`: the next read continues it */
-    bool may_cut;      /* a reader that starts after it gets the same chunks */
-    bool may_stop;     /* like may_cut; also true at the end of a file */
-    bool changed;      /* set by a stage: an earlier pass did not see some of these lines */
-    uint64_t sum;      /* checksum, if the files have checksums */
+    uint64_t too_long;      /* bytes of a skipped line; 0 = none */
+    uint64_t skipped_words; /* about how many words the skipped line has */
+    bool no_room;           /* skipped because of `room_line`, not of the limit */
+    bool partial;           /* the line needs more than `pause`: the next read continues it */
+    bool may_cut;           /* a reader that starts after it gets the same chunks */
+    bool may_stop;          /* like may_cut; also true at the end of a file */
+    bool changed;           /* set by a stage: an earlier pass did not see some of these lines */
+    uint64_t sum;           /* checksum, if the files have checksums */
     /* Results of a stage, for the consumer. */
     leat__buf out[LEAT__CHUNK_OUTS];
     uint64_t count[LEAT__CHUNK_COUNTS];

@@ -106,6 +106,12 @@ static bounds bounds_of(const leat__text_files *files, const leat__text_pass *p,
     return b;
 }
 
+uint64_t leat__text_flow_need(const leat__text_files *files, const leat__text_pass *p, uint64_t line)
+{
+    bounds b = bounds_of(files, p, SMALL_LINE);
+    return LEAT_MAX(b.least, line_bytes(p, &b, line));
+}
+
 /* Chooses bounds that take at most half of the budget beyond the minimum; the rest is for running in
  * parallel. */
 static bounds choose_bounds(const leat__text_files *files, const leat__text_pass *p, uint64_t room)

@@ -47,6 +47,9 @@ typedef struct leat__text_pass {
 int leat__text_flow_run(leat__text_files *files, const leat__text_pass *pass, leat_budget *budget,
                         uint32_t threads, const leat_log *log, leat_error *err) LEAT_MUST_CHECK;
 
+/* Returns the bytes that a pass needs for a line of this length, which is processed alone. */
+uint64_t leat__text_flow_need(const leat__text_files *files, const leat__text_pass *pass, uint64_t line);
+
 /* Fails with LEAT_EBUDGET for a line that needs a limit of `need` bytes instead of `limit`. */
 int leat__text_refuse_line(const leat__text_files *f, uint32_t file, uint64_t number, uint64_t bytes,
                            uint64_t limit, uint64_t need, leat_error *err) LEAT_MUST_CHECK;

@@ -187,8 +187,14 @@ $ leat decontaminate co.jsonl -o dam2 --eval ev.jsonl --ngram 5 --on-error fail
 = 4
 
 $ { printf '{"text":"'; head -c 20000000 /dev/zero | tr '\0' 'a'; echo '"}'; } > long.jsonl; leat decontaminate co.jsonl -o dam3 --eval long.jsonl --memory 50M
-! leat decontaminate: long.jsonl: line 1 of 20000012 bytes (19.1 MiB) does not fit the memory limit of 50.0 MiB (raise --memory to 437M, or lower --max-document to list such lines as bad)
+! leat decontaminate: long.jsonl: line 1 of 20000012 bytes (19.1 MiB) does not fit the memory limit of 50.0 MiB (raise --memory to 502M, or lower --max-document to list such lines as bad)
 = 3
+
+# the limit that is named is enough, also for this line in the corpus
+$ leat decontaminate long.jsonl -o dam4 --eval ev.jsonl,long.jsonl --ngram 5 --memory 50M 2>&1 | sed 's/.*raise --memory to \([0-9]*M\).*/\1/' > enough
+> leat decontaminate long.jsonl -o dam4 --eval ev.jsonl,long.jsonl --ngram 5 --memory $(cat enough) --json 2> /dev/null | jget documents kept
+1
+1
 
 $ leat decontaminate co.jsonl -o dam3 --eval ev.jsonl,long.jsonl --ngram 5 --memory 50M --max-document 1M -q > /dev/null 2>&1; tail -n 1 dam3/bad.jsonl; rm long.jsonl
 {"file":"long.jsonl","line":1,"offset":0,"reason":"longer than max-document"}
