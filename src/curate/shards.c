@@ -289,9 +289,14 @@ static int gzip_buf(const leat__buf *b, leat__buf *out, leat_error *err)
 
 static int zstd_buf(const leat__buf *b, leat__buf *out, leat_error *err)
 {
-    size_t bound = ZSTD_compressBound(b->len);
+    size_t bound = ZSTD_compressBound(b->len) + 8;
     if (leat__buf_reserve(out, bound) != 0) return leat__fail_nomem(err, bound, "a compressed chunk");
-    size_t n = ZSTD_compress(out->data, bound, b->data, b->len, 3);
+    ZSTD_CCtx *z = ZSTD_createCCtx();
+    if (!z) return leat__fail_nomem(err, 0, "a zstd writer");
+    size_t n = ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, 3);
+    if (!ZSTD_isError(n)) n = ZSTD_CCtx_setParameter(z, ZSTD_c_checksumFlag, 1);
+    if (!ZSTD_isError(n)) n = ZSTD_compress2(z, out->data, bound, b->data, b->len);
+    ZSTD_freeCCtx(z);
     if (ZSTD_isError(n)) return leat__fail(err, LEAT_EINTERNAL, "zstd: %s", ZSTD_getErrorName(n));
     out->len = n;
     return 0;

@@ -132,6 +132,7 @@ static void compressed_chunks_follow_each_other(void **state)
             leat__buf_init(&b, LEAT__MEM_CURATE, 1000);
             leat__buf_puts(&b, k ? "second\n" : "first\n");
             assert_int_equal(leat__compress_buf(&b, how[i], NULL), 0);
+            if (how[i] == LEAT__COMPRESS_ZSTD) assert_true(b.data[4] & 4); /* the frame has a checksum */
             assert_int_equal(leat__shards_put(&s, b.data, b.len, NULL), 0);
             leat__buf_reset(&b);
         }
