@@ -96,6 +96,7 @@ static int begin_folder(leat__dedup *d, leat_error *err)
     LEAT_TRY(leat__dedup_plan(d, err));
     LEAT_TRY(leat__dedup_check_disk(d, err));
     if (!o->resume) LEAT_TRY(leat__part_remove(d->work, err));
+    LEAT_TRY(leat__output_sweep(o->output, err));
     return leat__path_mkdir(d->work, err);
 }
 

@@ -300,6 +300,7 @@ static int begin(leat__dedup *d, leat_error *err)
     if (state) LEAT_TRY(leat__dedup_load(d, &state, err));
     d->stats->resumed = state;
     LEAT_TRY(leat__dedup_check_disk(d, err));
+    LEAT_TRY(leat__output_sweep(o->output, err));
     return mark_begun(d, err);
 }
 

@@ -21,6 +21,7 @@
 
 #define LOCK_NAME ".leat-lock"
 #define REPORT_NAME "report.json"
+#define PARTIAL ".partial" /* as in shards.c */
 #define REPORT_MAX (16u << 20)
 #define TRIES 8 /* attempts to take a lock while its holder removes it */
 #define OURS                                                                                                 \
@@ -319,6 +320,28 @@ int leat__output_clear(const char *folder, leat_error *err)
             rc = remove_file(folder, leat__dir_name(&dir, i), err);
     leat__dir_reset(&dir);
     json_decref(names);
+    return rc;
+}
+
+/* True for the temporary name of an output file. */
+static bool is_partial(const char *name)
+{
+    char whole[64];
+    size_t n = strlen(name), end = strlen(PARTIAL);
+    if (n <= end || n - end >= sizeof whole || !leat__str_eq(name + n - end, PARTIAL)) return false;
+    memcpy(whole, name, n - end);
+    whole[n - end] = 0;
+    return leat__output_name(whole);
+}
+
+int leat__output_sweep(const char *folder, leat_error *err)
+{
+    leat__dir dir = {0};
+    int rc = leat__dir_read(&dir, folder, true, err);
+    for (size_t i = 0; i < dir.count && rc == 0; i++)
+        if (dir.entries[i].kind == LEAT__ENTRY_FILE && is_partial(leat__dir_name(&dir, i)))
+            rc = remove_file(folder, leat__dir_name(&dir, i), err);
+    leat__dir_reset(&dir);
     return rc;
 }
 

@@ -50,6 +50,9 @@ int leat__output_refuse_empty(const char *folder, uint64_t documents, uint64_t b
  * that new files count as leat's. Fails with LEAT_EEXIST, removing nothing, when report.json is not
  * leat's or does not list a file. */
 int leat__output_clear(const char *folder, leat_error *err) LEAT_MUST_CHECK;
+/* Removes temporary files of output files (NAME.partial), which a killed run left. Call it before the run
+ * opens its own. */
+int leat__output_sweep(const char *folder, leat_error *err) LEAT_MUST_CHECK;
 /* Fails with LEAT_EDATA when the report is damaged, or a file that it lists is missing, is not a file or
  * has another size. */
 int leat__output_intact(const char *folder, leat_error *err) LEAT_MUST_CHECK;

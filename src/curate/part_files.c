@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "curate/output_dir.h"
 #include "curate/sealed.h"
 #include "io/dir.h"
 #include "io/file.h"
@@ -666,5 +667,6 @@ int leat__part_clear(const char *output, bool replace, leat_error *err)
                           "%s: has an interrupted run of leat dedup (resume that run, or use `force` to "
                           "replace it)",
                           output);
-    return leat__part_remove(work, err);
+    LEAT_TRY(leat__part_remove(work, err));
+    return leat__output_sweep(output, err);
 }

@@ -140,8 +140,8 @@ int leat__part_own(const char *folder, leat_error *err) LEAT_MUST_CHECK;
 /* Removes the folder with its files and subfolders, which must have only files. Files that say that a run can
  * be resumed are removed first, so that no run resumes from incomplete files. */
 int leat__part_remove(const char *folder, leat_error *err) LEAT_MUST_CHECK;
-/* Removes the work folder that an earlier run left in an output folder. Fails with LEAT_EEXIST when that run
- * can be resumed, unless the output is replaced. */
+/* Removes the work folder and temporary files that an earlier run left in an output folder. Fails with
+ * LEAT_EEXIST when that run can be resumed, unless the output is replaced. */
 int leat__part_clear(const char *output, bool replace, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -709,6 +709,15 @@ plan.json
 ! leat decontaminate: left: has an interrupted run of leat dedup (resume that run, or use --force to replace it)
 ! leat decontaminate: left: has an interrupted run of leat dedup (resume that run, or use --force to replace it)
 
+# Temporary files that a killed run of another command left are removed, others are not.
+$ for how in "filter --set words.min=1" "dedup exact" "decontaminate --eval in.jsonl --ngram 3"; do
+>   mkdir left; touch left/reasons.jsonl.partial left/matches.jsonl.partial left/my.partial
+>   leat $how in.jsonl -o left > /dev/null 2>&1; ls left/*.partial; rm -r left
+> done
+left/my.partial
+left/my.partial
+left/my.partial
+
 # One of each: in pages, plans and lines.
 $ printf '{"text": "one two three four"}\n' > one.jsonl; cat one.jsonl one.jsonl > two.jsonl; (cat two.jsonl; echo x) > three.jsonl
 > leat dedup fuzzy one.jsonl --plan | cut -d: -f1; leat dedup exact one.jsonl --plan | cut -d: -f1

@@ -205,6 +205,20 @@ static void files_of_a_killed_run_can_be_replaced(void **state)
     assert_int_equal(leat__output_finished(in_box("torn"), NULL), 0);
 }
 
+static void temporary_files_are_swept(void **state)
+{
+    assert_int_equal(mkdir(in_box("swept"), 0777), 0);
+    put("swept/reasons.jsonl.partial");
+    put("swept/kept-00003.jsonl.gz.partial");
+    put("swept/mine.jsonl.partial");
+    put("swept/reasons.jsonl");
+    assert_int_equal(leat__output_sweep(in_box("swept"), NULL), 0);
+    assert_false(there("swept/reasons.jsonl.partial"));
+    assert_false(there("swept/kept-00003.jsonl.gz.partial"));
+    assert_true(there("swept/mine.jsonl.partial"));
+    assert_true(there("swept/reasons.jsonl"));
+}
+
 /* A run that was killed before it removed the old report, or after it wrote its own, left a whole output. A
  * mark that a longer number of a process was written over still counts. */
 static void a_mark_beside_a_report_is_harmless(void **state)
@@ -227,6 +241,7 @@ int main(void)
         cmocka_unit_test(folders_are_refused),
         cmocka_unit_test(files_are_not_replaced_unasked),
         cmocka_unit_test(files_of_a_killed_run_can_be_replaced),
+        cmocka_unit_test(temporary_files_are_swept),
         cmocka_unit_test(a_mark_beside_a_report_is_harmless),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
