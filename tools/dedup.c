@@ -110,10 +110,13 @@ static void fill(cli *c, leat_dedup_opts *o)
 static void print_plan(cli *c, const leat_dedup_stats *st)
 {
     char memory[24], disk[24];
-    cli_out(c, "about %llu document%s: %s of memory, %s of disk besides the output, %u pass%s\n",
+    cli_out(c,
+            "about %llu document%s: %s of memory, %s of disk besides the output, %u pass%s for %s and 1 to "
+            "write\n",
             (unsigned long long)st->plan_documents, cli_s(st->plan_documents),
             leat__format_bytes(st->plan_memory, memory, sizeof memory),
-            leat__format_bytes(st->plan_disk, disk, sizeof disk), st->passes + 1, st->passes ? "es" : "");
+            leat__format_bytes(st->plan_disk, disk, sizeof disk), st->passes, st->passes == 1 ? "" : "es",
+            st->rows ? "sketches" : "hashes");
     if (st->rows == 0) return;
     cli_out(c, "%u band%s of %u: chance to be compared", st->bands, cli_s(st->bands), st->rows);
     for (int i = 4; i <= 9; i++)
@@ -328,7 +331,7 @@ const cli_command cli_cmd_dedup = {
             {"below_threshold", "removed documents not similar to the kept one (components)"},
             {"bands", "bands of a sketch"},
             {"rows", "values of a band"},
-            {"passes", "passes over the input for sketches"},
+            {"passes", "passes over the input for sketches or hashes; one more writes"},
             {"files", "input files"},
             {"bytes_in", "bytes of the input files"},
             {"text_bytes", "bytes of the texts"},

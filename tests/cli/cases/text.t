@@ -159,7 +159,7 @@ $ leat dedup exact in.jsonl
 
 $ leat dedup fuzzy in.jsonl --plan | head -n 1; ls unique
 ! ls: cannot access 'unique': No such file or directory
-about * documents: * of memory, * of disk besides the output, 2 passes (glob)
+about * documents: * of memory, * of disk besides the output, 1 pass for sketches and 1 to write (glob)
 = 2
 
 $ leat dedup exact "" -o unique
@@ -329,7 +329,7 @@ $ leat dedup fuzzy in.jsonl -o fuzzy --threshold 0.5 --bands 50 --rows 2 --quiet
 {"id":"d3","kept":"d1","similarity":0.*} (glob)
 
 $ leat dedup fuzzy in.jsonl -o fuzzy --plan
-about * documents: * of memory, * of disk besides the output, 2 passes (glob)
+about * documents: * of memory, * of disk besides the output, 1 pass for sketches and 1 to write (glob)
 14 bands of 8: chance to be compared 0.01 at 0.4, 0.05 at 0.5, 0.21 at 0.6, 0.56 at 0.7, 0.92 at 0.8, 1.00 at 0.9
 
 $ leat dedup fuzzy in.jsonl -o small --memory 10M
