@@ -3,6 +3,7 @@
  * Estimates the memory and disk that a run needs before it begins. The number of documents is
  * estimated from the first lines of a few files. Also reads the sketches of documents during a run.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include <leat/machine.h>
@@ -131,11 +132,28 @@ static int free_bytes(const char *output, uint64_t *bytes, leat_error *err)
     return rc;
 }
 
+/* Names both sizes; in bytes, when they look equal otherwise. */
+static int refuse_memory(const leat__dedup *d, leat_error *err)
+{
+    const leat_dedup_stats *st = d->stats;
+    char need[32], limit[32];
+    leat__format_bytes(st->plan_memory, need, sizeof need);
+    leat__format_bytes(d->memory, limit, sizeof limit);
+    if (leat__str_eq(need, limit)) {
+        snprintf(need, sizeof need, "%llu bytes", (unsigned long long)st->plan_memory);
+        snprintf(limit, sizeof limit, "%llu", (unsigned long long)d->memory);
+    }
+    return leat__fail(err, LEAT_EBUDGET,
+                      "about %llu document%s need%s %s of memory, the limit is %s (raise `memory` to %lluM)",
+                      (unsigned long long)st->plan_documents, leat__plural(st->plan_documents),
+                      st->plan_documents == 1 ? "s" : "", need, limit,
+                      (unsigned long long)leat__ceil_div(st->plan_memory, 1u << 20));
+}
+
 int leat__dedup_plan(leat__dedup *d, leat_error *err)
 {
     leat_dedup_stats *st = d->stats;
     estimate e;
-    char size[24], limit[24];
     LEAT_TRY(estimate_documents(d, &e, err));
     uint64_t documents = e.documents, text = e.text;
     st->plan_documents = documents;
@@ -148,14 +166,7 @@ int leat__dedup_plan(leat__dedup *d, leat_error *err)
         st->plan_memory =
             (words ? WORDS_FLOOR : FLOOR) + (pieces + (words ? documents * d->opts->shingle_words : 0)) / 8;
     }
-    if (st->plan_memory > d->memory)
-        return leat__fail(
-            err, LEAT_EBUDGET,
-            "about %llu document%s need%s %s of memory, the limit is %s (raise `memory` to %lluM)",
-            (unsigned long long)documents, leat__plural(documents), documents == 1 ? "s" : "",
-            leat__format_bytes(st->plan_memory, size, sizeof size),
-            leat__format_bytes(d->memory, limit, sizeof limit),
-            (unsigned long long)leat__ceil_div(st->plan_memory, 1u << 20));
+    if (st->plan_memory > d->memory) return refuse_memory(d, err);
     /* a part of a band takes twice its size when sorted, and gets a quarter of the memory */
     d->st.parts = (uint32_t)LEAT_MIN(documents * 2 * sizeof(leat__band_record) / (d->memory / 4) + 1, 256);
     d->plan_output = d->opts->compress ? text / COMPRESSED : text;

@@ -718,6 +718,11 @@ left/my.partial
 left/my.partial
 left/my.partial
 
+# sizes that look equal are written in bytes
+$ leat dedup exact in.jsonl -o close --memory 50331647
+! leat dedup: about 5 documents need 50331648 bytes of memory, the limit is 50331647 (raise --memory to 48M)
+= 3
+
 # One of each: in pages, plans and lines.
 $ printf '{"text": "one two three four"}\n' > one.jsonl; cat one.jsonl one.jsonl > two.jsonl; (cat two.jsonl; echo x) > three.jsonl
 > leat dedup fuzzy one.jsonl --plan | cut -d: -f1; leat dedup exact one.jsonl --plan | cut -d: -f1
