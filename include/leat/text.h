@@ -355,8 +355,8 @@ typedef struct leat_decontaminate_stats {
     uint64_t contaminated;         /* documents with shared n-grams */
     uint64_t spans, bytes_removed; /* spans that were cut out, and their bytes */
     uint64_t bad, lone_surrogates; /* bad: lines that cannot be read, also of evaluation sets */
-    uint64_t evals, evals_found;   /* evaluation texts; those found in the inputs */
-    uint64_t evals_short;          /* evaluation texts with fewer words than an n-gram: never found */
+    uint64_t evals, evals_found;   /* evaluation texts (lines with a field); those found in the inputs */
+    uint64_t evals_short;          /* texts without a field of as many words as an n-gram: never found */
     uint64_t evals_bad;            /* lines of evaluation sets without a text */
     uint64_t eval_ngrams;          /* distinct n-grams of the evaluation sets */
     uint64_t files, bytes_in, text_bytes;
