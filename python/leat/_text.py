@@ -41,6 +41,11 @@ def _text(name: str, value: object) -> str | None:
     return None if value is None else _check.text(name, value)
 
 
+def _names(name: str, value: Any) -> str | None:
+    """Returns names, given as one text or as several, as text for C."""
+    return _text(name, value if value is None or isinstance(value, str) else ",".join(_check.several(name, value)))
+
+
 def _thresholds(rules: Any) -> str | None:
     """Returns the changes of thresholds as text for C."""
     if rules is not None and not isinstance(rules, Mapping):
@@ -76,7 +81,7 @@ def _task_bytes(on: object, task_bytes: object) -> int:
     return size
 
 
-def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: str | None = None,
+def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: str | Sequence[str] | None = None,
                 rules: dict[str, float | None] | None = None, modify: str | Sequence[str] | None = None,
                 text_field: str = "text", id_field: str = "id", score_only: bool = False,
                 columns: str | Sequence[str] | None = None, lid: Path | None = None,
@@ -93,7 +98,7 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
     Parameters
         source: JSONL files (plain, .gz, .zst), folders or patterns
         output: folder for kept documents, reasons, bad lines and the report; None only counts
-        profile: names of profiles, separated by commas (see `text_names`)
+        profile: names of profiles, in a list or separated by commas (see `text_names`)
         rules: changes of thresholds; None switches a rule off
         modify: modifiers of the text, in this order
         text_field, id_field: keys of the text and of the id
@@ -114,13 +119,10 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
         task_bytes: with `on`: input of a task; 0 is chosen by the input and the nodes
         progress: called now and then with (bytes, total bytes, documents, dropped)
     """
-    names = modify if modify is None or isinstance(modify, str) else ",".join(_check.several("modify", modify))
-    chosen = columns if columns is None or isinstance(columns, str) else ",".join(_check.several("columns", columns))
-    labels = lang if lang is None or isinstance(lang, str) else ",".join(_check.several("lang", lang))
     options = dict(
         report=_pages(report), look=_check.whole("look", look, 0, 100), seed=_check.whole("seed", seed, 0, 2**32 - 1),
-        lid=None if lid is None else _check.utf8_path("lid", lid), lang=_text("lang", labels),
-        lang_min=_check.real("lang_min", lang_min, 0, 1), columns=_text("columns", chosen), profile=_text("profile", profile), set=_thresholds(rules), modify=_text("modify", names),
+        lid=None if lid is None else _check.utf8_path("lid", lid), lang=_names("lang", lang),
+        lang_min=_check.real("lang_min", lang_min, 0, 1), columns=_names("columns", columns), profile=_names("profile", profile), set=_thresholds(rules), modify=_names("modify", modify),
         text_field=_check.text("text_field", text_field), id_field=_check.text("id_field", id_field),
         explain=_text("explain", explain), memory=_check.size("memory", memory), shard_bytes=_check.size("shard_bytes", shard_bytes),
         max_document=_check.size("max_document", max_document), threads=_check.whole("threads", threads, 0, 4096),
@@ -150,7 +152,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path | None, *, kind: str 
                force: bool = False, resume: bool = False, plan: bool = False,
                index: bool = False, against: Path | None = None, level: str = "document",
                report: Path | Sequence[Path] | None = None, compatible: str = "none",
-               profile: str | None = None, rules: dict[str, float | None] | None = None,
+               profile: str | Sequence[str] | None = None, rules: dict[str, float | None] | None = None,
                on: str | None = None, task_bytes: int | str = 0,
                progress: Progress | None = None) -> dict[str, Any]:
     """Removes duplicate documents from JSONL files; what `leat dedup` does.
@@ -197,7 +199,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path | None, *, kind: str 
         level=_SUBSTRING if kind == "substring" else depth, report=_pages(report),
         compatible=_check.one_of("compatible", compatible, _COMPATIBLE),
         against=None if against is None else _check.utf8_path("against", against),
-        profile=_text("profile", profile), set=_thresholds(rules),
+        profile=_names("profile", profile), set=_thresholds(rules),
         keep_field=_text("keep_field", keep_field), text_field=_check.text("text_field", text_field),
         id_field=_check.text("id_field", id_field),
         compress=_check.one_of("compress", compress, _COMPRESS),

@@ -206,7 +206,7 @@ def _table(table: Any, *needed: str) -> Any:
 
 
 def filter_table(table: Any, *, text_field: str = "text", id_field: str = "id", columns: str | Sequence[str] | None = None,
-                 profile: str | None = None, rules: dict[str, float | None] | None = None,
+                 profile: str | Sequence[str] | None = None, rules: dict[str, float | None] | None = None,
                  modify: str | Sequence[str] | None = None, lid: Path | None = None, lang: str | Sequence[str] | None = None,
                  lang_min: float = 0, threads: int = 0, memory: int | str = 0) -> tuple[Any, dict[str, Any]]:
     """The rows of an Arrow table whose text passes named rules, and the report; see `filter_text`.
@@ -376,7 +376,7 @@ def _rename_inputs(path: str, names: dict[str, str]) -> None:
 
 
 def filter_parquet(source: Path | Sequence[Path], output: Path, *, text_field: str = "text", id_field: str = "id",
-                   columns: str | Sequence[str] | None = None, profile: str | None = None,
+                   columns: str | Sequence[str] | None = None, profile: str | Sequence[str] | None = None,
                    rules: dict[str, float | None] | None = None, modify: str | Sequence[str] | None = None,
                    lid: Path | None = None, lang: str | Sequence[str] | None = None, lang_min: float = 0,
                    report: Path | Sequence[Path] | None = None, look: int = 0, seed: int = 0, compression: str = "zstd",

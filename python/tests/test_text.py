@@ -268,6 +268,15 @@ def test_dedup_substring(tmp_path):
     assert leat.dedup_text(tmp_path / "in.jsonl", tmp_path / "p", kind="substring", plan=True)["plan_disk"] > 0
 
 
+def test_profiles_may_be_a_list(tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"text":"one two three"}\n')
+    for run in (leat.filter_text, leat.dedup_text):
+        names = {rule["profile"] for rule in run(tmp_path / "in.jsonl", tmp_path / run.__name__, profile=["c4@paper", "fineweb@paper"])["rules"]}
+        assert names == {"c4@paper", "fineweb@paper"}
+        with pytest.raises(leat.ArgumentError, match="^profile: number 0 is 5, not str"):
+            run(tmp_path / "in.jsonl", tmp_path / "none", profile=[5])
+
+
 @pytest.mark.parametrize("run, options", [
     (leat.filter_text, dict(rules={"words.min": 1})), (leat.dedup_text, dict(kind="exact")), (leat.dedup_text, dict(kind="substring")),
     (leat.decontaminate_text, None),
