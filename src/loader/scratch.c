@@ -74,8 +74,11 @@ leat__scratch_use leat__scratch_use_of(const leat__pipeline *const *pipelines, u
     leat__recipe recipe;
     leat__head h;
 
+    bool copies;
+    use.pipelines = count;
     for (uint32_t i = 0; i < count; i++) {
         if (leat__pipeline_output(pipelines[i])->crops) use.views++; /* held for all crops */
+        if (leat__pipeline_canvas(pipelines[i], SIDE, SIDE, &copies) > 0) use.canvas = pipelines;
         use.in_place &= leat__pipeline_in_place(pipelines[i]);
         use.between = LEAT_MAX(use.between, between_of(pipelines[i]));
         for (uint64_t k = 0; k < PROBES; k++) {
@@ -112,6 +115,20 @@ static uint64_t bytes_behind(const leat_pack_image *im, const leat__scratch_use 
     return (9 + (uint64_t)use->more) * most; /* the image, its next step, a copy */
 }
 
+/* Returns the memory of an image that an op enlarges: the result, and copies if later ops need them. */
+static uint64_t canvas_bytes(const leat_pack_image *im, const leat__scratch_use *use)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < use->pipelines && use->canvas != NULL; i++) {
+        bool copies;
+        uint64_t bytes, pixels = leat__pipeline_canvas(use->canvas[i], im->width, im->height, &copies);
+        const uint64_t each = copies ? 9 + (uint64_t)use->more : 3;
+        if (!leat__mul_u64(pixels, each, &bytes)) return UINT64_MAX;
+        most = LEAT_MAX(most, bytes);
+    }
+    return most;
+}
+
 /* Returns the memory of a wide image (uint16 or float32). It is held as decoded and after the next step, both
  * in its type; as floats for a resize, before it and between its passes; and as the decoder's copy. */
 static uint64_t wide_bytes(const leat_pack_image *im, uint64_t pixels, const leat__scratch_use *use)
@@ -120,6 +137,7 @@ static uint64_t wide_bytes(const leat_pack_image *im, uint64_t pixels, const lea
     const uint64_t channels = leat__kind_channels(kind), size = leat__sample_bytes(leat__kind_type(kind));
     uint64_t bytes;
     if (use->any_size != NULL) pixels += bytes_behind(im, use) / 9;
+    pixels += LEAT_MIN(canvas_bytes(im, use) / 3, UINT64_MAX / 4);
     return leat__mul_u64(pixels, channels * (4 * size + 2 * sizeof(float)), &bytes) ? bytes : UINT64_MAX;
 }
 
@@ -137,6 +155,7 @@ uint64_t leat__scratch_bytes(const leat_pack_cell *cell, const leat__scratch_use
     side = LEAT_MAX(cell->image.width, cell->image.height);
     if (!leat__mul_u64(pixels, each, &bytes) || !leat__add_u64(bytes, side * BAND_BYTES, &bytes))
         return UINT64_MAX;
+    if (!leat__add_u64(bytes, canvas_bytes(&cell->image, use), &bytes)) return UINT64_MAX;
     if (use->any_size == NULL && !leat__add_u64(bytes, image * use->between, &bytes)) return UINT64_MAX;
     if (use->any_size != NULL && use->behind &&
         !leat__add_u64(bytes, bytes_behind(&cell->image, use), &bytes))

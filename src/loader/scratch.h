@@ -22,6 +22,9 @@ typedef struct leat__scratch_use {
     bool behind;      /* ops process the result of a crop or a resize */
     uint64_t between; /* pixels of an image between ops if it is larger than the output, independent of the
                          source; else 0 */
+    const leat__pipeline *const
+        *canvas; /* the pipelines, when one of them enlarges images as a whole; else NULL */
+    uint32_t pipelines;
     const leat__pipeline *const *any_size; /* the views' pipelines, when their output depends on the image;
                                               else NULL */
 } leat__scratch_use;

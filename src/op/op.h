@@ -64,6 +64,7 @@ typedef struct leat__op_def {
     bool bytes_only; /* geometry that does not support wide images */
     bool splits;     /* makes several images of one: masks and boxes cannot follow it */
     bool in_place;   /* its steps change an image in place, or run while the image is made */
+    bool canvas;     /* makes a larger image, which is in memory as a whole */
     /* Replaces the range of possible input sizes by that of the output sizes; needed where `size` depends on
      * the image. */
     void (*reach)(const leat__op_spec *op, leat__op_reach *r);

@@ -236,6 +236,37 @@ void leat__pipeline_reach(const leat__pipeline *p, uint32_t width, uint32_t heig
     *most_height = r.height_max;
 }
 
+/* True when an op from number `from` on needs its own copy of the image. */
+static bool copies_from(const leat__pipeline *p, uint32_t from)
+{
+    for (uint32_t i = from; i < p->count; i++) {
+        const leat_op_kind kind = p->ops[i].def->kind;
+        if (kind != LEAT_OP_OUTPUT && kind != LEAT_OP_BATCH && kind != LEAT_OP_COMBINE &&
+            !p->ops[i].def->in_place)
+            return true;
+    }
+    return false;
+}
+
+uint64_t leat__pipeline_canvas(const leat__pipeline *p, uint32_t width, uint32_t height, bool *copies)
+{
+    leat__op_reach r = {width, width, height, height};
+    uint64_t most = 0;
+    *copies = false;
+    for (uint32_t i = 0, end; i < p->count; i = end) {
+        const uint64_t before = (uint64_t)r.width_max * r.height_max;
+        bool canvas = false;
+        end = i + 1 + p->ops[i].inside;
+        for (uint32_t k = i; k < end; k++) canvas |= p->ops[k].def->canvas;
+        leat__ops_reach(&p->ops[i], end - i, &r);
+        const uint64_t after = (uint64_t)r.width_max * r.height_max;
+        if (!canvas || after <= before) continue;
+        most = LEAT_MAX(most, after);
+        *copies |= end - i > 1 || copies_from(p, end); /* inside a combinator others may follow */
+    }
+    return most;
+}
+
 bool leat__pipeline_in_place(const leat__pipeline *p)
 {
     bool changed = false, moved = false;

@@ -80,6 +80,9 @@ bool leat__pipeline_in_place(const leat__pipeline *p);
  * not occur together. */
 void leat__pipeline_reach(const leat__pipeline *p, uint32_t width, uint32_t height, uint32_t *most_width,
                           uint32_t *most_height);
+/* Returns the pixels of the largest image that an op like RandomZoomOut makes of an image of this size; 0:
+ * none is larger than what it is made of. *copies: later ops need copies of it. */
+uint64_t leat__pipeline_canvas(const leat__pipeline *p, uint32_t width, uint32_t height, bool *copies);
 
 /* True when images of one size are cropped, rotated and flipped alike: both have the same random geometry in
  * the same order, whatever colour ops are in between, or none that is random. */

@@ -422,7 +422,7 @@ static int elastic_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r
 
 const leat__op_def leat__ops_warp[] = {
     {"RandomRotation", "turns by a random angle", LEAT_OP_GEOMETRY, rotate_params, LEAT_COUNT(rotate_params),
-     rotate_check, rotate_size, rotate_draw, .reach = rotate_reach},
+     rotate_check, rotate_size, rotate_draw, .canvas = true, .reach = rotate_reach},
     {"RandomAffine", "turns, shifts, scales and shears at random", LEAT_OP_GEOMETRY, affine_params,
      LEAT_COUNT(affine_params), affine_check, NULL, affine_draw},
     {"RandomPerspective", "moves the corners at random with probability p", LEAT_OP_GEOMETRY, view_params,

@@ -144,6 +144,35 @@ static void images_enlarged_between_ops_count(void **state)
                      81000000);
 }
 
+/* A canvas counts at its largest, however rarely it is drawn. */
+static void enlarged_canvases_count(void **state)
+{
+    static const struct {
+        const char *ops;
+        uint64_t
+            more; /* bytes for an image of 100 x 100 pixels, beside those of the same ops without the first */
+    } cases[] = {{"RandomZoomOut(p=0.01); Resize((24,24))", 3 * 160000},
+                 {"RandomZoomOut(side_range=(1,2), p=1); GaussianBlur(3); Resize((24,24))", 9 * 40000},
+                 {"RandomApply(RandomZoomOut(p=1), p=0.1); Resize((24,24))", 9 * 160000},
+                 {"RandomRotation(45); Resize((24,24))", 0},
+                 {"RandomRotation(45, expand=true); Resize((24,24))", 3 * 142 * 142}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        leat__pipeline *p = NULL;
+        const leat__pipeline_opts o = {.ops = cases[i].ops};
+        assert_ok(leat__pipeline_open(&p, &o, NULL));
+        const leat__pipeline *const list[1] = {p};
+        leat__scratch_use use = leat__scratch_use_of(list, 1);
+        assert_int_equal(use.canvas != NULL, cases[i].more > 0);
+        const uint64_t with = bytes_of(100, LEAT__CODEC_TILE, 0, 1, use);
+        use.canvas = NULL;
+        const uint64_t more = with - bytes_of(100, LEAT__CODEC_TILE, 0, 1, use);
+        if (cases[i].more == 0) assert_int_equal(more, 0);
+        else assert_in_range(more, cases[i].more, cases[i].more + cases[i].more / 20);
+        leat__pipeline_close(&p);
+    }
+}
+
 /* Colours are changed where they are; what is drawn rarely counts as well. */
 static void ops_in_place_need_one_image(void **state)
 {
@@ -290,6 +319,7 @@ int main(void)
         cmocka_unit_test(ops_before_the_crop_need_the_whole_image),
         cmocka_unit_test(some_ops_take_more),
         cmocka_unit_test(images_enlarged_between_ops_count),
+        cmocka_unit_test(enlarged_canvases_count),
         cmocka_unit_test(ops_in_place_need_one_image),
         cmocka_unit_test(too_large_an_image_is_refused_by_name),
         cmocka_unit_test(large_images_come_few_at_once),
