@@ -196,6 +196,15 @@ def _batch_size(batch: Any) -> int | None:
             return None
 
 
+def _declared(iterable: Any) -> int | None:
+    """Returns the samples per batch of a DataLoader whose own collate_fn may return anything. None: ask each batch."""
+    collate = getattr(iterable, "collate_fn", None)
+    if not _is_dataloader(iterable) or getattr(collate, "__module__", "") == "torch.utils.data._utils.collate":
+        return None
+    size = getattr(iterable, "batch_size", None)
+    return size if isinstance(size, int) and size > 0 else None
+
+
 def _bytes(batch: Any) -> int:
     """Returns the bytes of the arrays of a batch, as far as they tell."""
     if isinstance(batch, dict):
@@ -251,6 +260,7 @@ class _Loop:
         self.room = math.inf  # bytes of batches that may be kept
         self.first = True  # no batch came yet
         self.seen = _Recording(trained=step is not None, looks=sampler.looks)
+        self.declared = _declared(iterable)
         if _is_dataloader(iterable):
             self.seen.num_workers = int(iterable.num_workers)  # type: ignore[attr-defined]
             self.seen.persistent = bool(getattr(iterable, "persistent_workers", False))
@@ -297,7 +307,7 @@ class _Loop:
             seen.data_s.append(waited)
             seen.batch_s.append(trained)
             seen.next_work_s += work
-            samples = _batch_size(batch) or 1  # a number, or some other object: one sample
+            samples = self.declared or _batch_size(batch) or 1  # a number, or some other object: one sample
             seen.samples += samples
             meanwhile = [b - a for a, b in zip(looks, self.sampler.looks[True])]
             seen.waits.append(_Wait(begin - started, work, meanwhile, samples, restarts > epochs))

@@ -151,6 +151,15 @@ def test_a_stall_that_is_most_of_the_time_leaves_doubt(clock):
     assert all(r["gain"] < 1.2 for r in d.remedies)
 
 
+@pytest.mark.parametrize("collate", [lambda b: b, lambda b: {"name": "x", "b": b}, lambda b: object(), None])
+def test_the_samples_of_a_dataloader_are_counted(clock, collate):
+    torch = pytest.importorskip("torch")
+    samples = [{"a": [1.0] * 30} for _ in range(80)] if collate else [torch.zeros(3, 4) for _ in range(80)]
+    loader = torch.utils.data.DataLoader(samples, batch_size=8, collate_fn=collate)
+    d = leat.diagnose(loader, lambda batch: clock.sleep(0.01), steps=9, replay=0)
+    assert d.facts["batch"] == 8
+
+
 def test_the_gain_is_of_waiting_alone(clock):
     """The step is faster in the replay: another process has ended."""
     calls = iter(range(1000))
