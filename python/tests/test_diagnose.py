@@ -160,6 +160,13 @@ def test_the_samples_of_a_dataloader_are_counted(clock, collate):
     assert d.facts["batch"] == 8
 
 
+def test_one_thread_loads_and_trains_in_turn(clock):
+    """Storage that is four times as fast saves 15 of the 30 ms of a step."""
+    d = leat.diagnose(batches(lambda: clock.sleep(0.02)), lambda batch: clock.sleep(0.01), steps=STEPS, replay=0)
+    gains = {r["action"]: r["gain"] for r in d.remedies}
+    assert next(gain for action, gain in gains.items() if "four times" in action) == pytest.approx(2, rel=0.02), gains
+
+
 def test_the_gain_is_of_waiting_alone(clock):
     """The step is faster in the replay: another process has ended."""
     calls = iter(range(1000))

@@ -45,12 +45,36 @@ static double reads_ceiling(const situation *w)
     return LEAT_MAX(most, w->now); /* a read may also bring neighbours that are used */
 }
 
+/* True when one thread makes the batches and trains: a DataLoader without workers, or a generator. */
+static bool is_serial(const leat_doctor_facts *f)
+{
+    const bool own = or_else(f->plain, 0) >= 1 && or_else(f->threads, 0) == 1;
+    return f->batch_ms > 0 && (own || (known(f->workers) && f->workers == 0));
+}
+
+/* Predicts the rate of one thread: reading, decoding and training follow each other. */
+static double predict_serial(const leat__doctor_rates *r, double trainer, uint32_t *limit)
+{
+    static const uint32_t parts[] = {LEAT_LIMIT_IO, LEAT_LIMIT_CPU};
+    double least = trainer, time = 1 / trainer;
+    *limit = LEAT_LIMIT_TRAINER;
+    for (size_t i = 0; i < LEAT_COUNT(parts); i++) {
+        const double rate = r->part[parts[i]];
+        if (!(rate > 0)) continue;
+        time += 1 / rate;
+        if (rate < least) *limit = parts[i];
+        least = LEAT_MIN(least, rate);
+    }
+    return 1 / time;
+}
+
 static double predict(const situation *w, uint32_t *limit)
 {
     leat__doctor_rates r = leat__doctor_rates_of(&w->f);
     uint32_t taker = known(r.part[LEAT_LIMIT_PYTHON]) ? LEAT_LIMIT_PYTHON : LEAT_LIMIT_TRAINER;
     double trainer = r.part[taker];
     r.part[LEAT_LIMIT_MEMORY] = w->memory;
+    if (is_serial(&w->f) && trainer > 0 && !known(w->whole)) return predict_serial(&r, trainer, limit);
     *limit = leat__doctor_smallest(&r, false, NULL);
     if (*limit == LEAT_LIMIT_NONE && !known(w->whole)) return -1;
     double supply = *limit != LEAT_LIMIT_NONE ? r.part[*limit] : HUGE_VAL;
