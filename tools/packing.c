@@ -54,6 +54,12 @@ static bool needs_setting(const leat_error *err)
     return err->code == LEAT_EDATA && strstr(err->message, "=-1 sets it to -1") != NULL;
 }
 
+/* True when the tar has to be made again: neither --resume nor --on-error skip helps. */
+static bool needs_other_tar(const leat_error *err)
+{
+    return err->code == LEAT_EDATA && strstr(err->message, "are not side by side; make it with tar") != NULL;
+}
+
 /* True for an error of one sample that leaving it out cures: not for storage that fails. */
 static bool is_about_sample(const leat_error *err)
 {
@@ -81,7 +87,9 @@ int cli_packing_fail(cli *c, const leat_ingest_opts *o, const leat_ingest_stats 
     else if (err->code == LEAT_ESTATE && o->resume && !is_in_use(err))
         cli_say(c, "--force without --resume starts over");
     else if (needs_setting(err) && st->samples > 0) cli_say(c, "add that option and --force to start over");
-    else if (st->samples > 0 && err->code != LEAT_ESTATE)
+    else if (needs_other_tar(err)) {
+        if (st->samples > 0) cli_say(c, "--force starts over with the new tar");
+    } else if (st->samples > 0 && err->code != LEAT_ESTATE)
         cli_say(c, "what is written so far is kept: --resume continues from there");
     if (is_about_sample(err) && !o->skip_errors)
         cli_say(c, "--on-error skip leaves out samples that cannot be packed%s",

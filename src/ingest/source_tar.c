@@ -12,7 +12,8 @@
  * some: a missing number needs a default, other values are absent, and such samples are counted. A member
  * without a field is an error unless the user gave the list: nothing is dropped silently. A listed kind
  * that no sample has and that has no default is also an error: it is probably a typo. The key is the path
- * of the image member, so that export can restore the file's name. Shards are streamed in the order given;
+ * of the image member, so that export can restore the file's name. Members of one sample that are not side by
+ * side are an error: the parts would become several samples. Shards are streamed in the order given;
  * names never touch the file system.
  */
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "codec/codec.h"
+#include "ingest/seen_names.h"
 #include "ingest/source.h"
 #include "ingest/tar.h"
 #include "pack/page.h"
@@ -37,10 +39,13 @@ typedef struct tar_source {
     leat__tar tar;
     leat__tar_member member; /* the next member, when `pending` */
     bool pending;
-    const char *listed; /* extensions of the members to take, owned by the caller; NULL = all */
-    bool *has_default;  /* one per field */
-    int64_t *number;    /* default of each field */
-    leat__buf stem;     /* name of the current sample, without extension */
+    const char *listed;    /* extensions of the members to take, owned by the caller; NULL = all */
+    bool *has_default;     /* one per field */
+    int64_t *number;       /* default of each field */
+    leat__buf stem;        /* name of the current sample, without extension */
+    leat__seen_names seen; /* samples of shard `seen_shard` */
+    uint32_t seen_shard;
+    uint16_t fields; /* of the current sample, as seen_names.h counts them */
 } tar_source;
 
 /* Returns the length of the path up to the first dot of its last part; the extension follows the dot. */
@@ -148,10 +153,11 @@ static int take_member(tar_source *s, leat__records *run, leat__record *r, leat_
     char ext[256];
     const char *name;
     s->pending = false;
+    bool named = field_name(m->name, m->name_len, ext, sizeof ext, &name);
+    int field = named ? leat__source_field_find(&s->base, name) : -1;
+    if (field >= 0) s->fields |= (uint16_t)(1u << field % 16);
     if (m->type != '0') return fail_member(s, r, LEAT_EFORMAT, "not a regular file");
-    if (!field_name(m->name, m->name_len, ext, sizeof ext, &name))
-        return fail_member(s, r, LEAT_EFORMAT, "its name has no extension that names a field");
-    int field = leat__source_field_find(&s->base, name);
+    if (!named) return fail_member(s, r, LEAT_EFORMAT, "its name has no extension that names a field");
     if (field < 0 && s->listed) return 0;
     if (field < 0)
         return fail_member(s, r, LEAT_EFORMAT,
@@ -213,7 +219,8 @@ static void fill_missing(tar_source *s, leat__record *r)
     if (missing && !r->failed) s->base.missing++;
 }
 
-static int read_group(tar_source *s, leat__records *run, leat__record *r, bool *end, leat_error *err)
+static int read_group(tar_source *s, leat__records *run, leat__record *r, bool *end, bool *torn,
+                      leat_error *err)
 {
     LEAT_TRY(advance(s, end, err));
     if (*end) return 0;
@@ -221,10 +228,14 @@ static int read_group(tar_source *s, leat__records *run, leat__record *r, bool *
     r->place = s->member.offset;
     uint32_t shard = s->path_at;
     bool over = false;
+    if (s->seen_shard != shard) leat__seen_names_clear(&s->seen);
+    s->seen_shard = shard;
+    s->fields = 0;
     while (!over && s->path_at == shard && same_sample(s)) {
         LEAT_TRY(take_member(s, run, r, err));
         LEAT_TRY(advance(s, &over, err));
     }
+    LEAT_TRY(leat__seen_names_add(&s->seen, leat__buf_str(&s->stem), s->stem.len, s->fields, torn, err));
     if (r->key_size == 0) LEAT_TRY(leat__records_key(run, r, leat__buf_str(&s->stem), s->stem.len, err));
     fill_missing(s, r);
     return 0;
@@ -234,7 +245,14 @@ static int tar_next(leat__source *base, leat__records *run, leat__record *r, boo
 {
     tar_source *s = (tar_source *)base;
     leat_error why = {0};
-    int rc = read_group(s, run, r, end, &why);
+    bool torn = false;
+    int rc = read_group(s, run, r, end, &torn, &why);
+    /* ends the run: a part of the sample is already in the pack, so it cannot be left out */
+    if (rc == 0 && torn)
+        return leat__fail(err, LEAT_EDATA,
+                          "%s: the members of \"%s\" are not side by side; make it with tar --sort=name, or "
+                          "pack the folder",
+                          s->paths[s->seen_shard - 1], leat__buf_str(&s->stem));
     if (rc == LEAT_EDATA || rc == LEAT_EFORMAT) {
         /* the rest of the shard cannot be read: counts as one skipped sample named after the shard */
         const char *path = s->paths[s->path_at - 1];
@@ -252,6 +270,7 @@ static void tar_close(leat__source *base)
     tar_source *s = (tar_source *)base;
     close_shard(s);
     leat__buf_reset(&s->stem);
+    leat__seen_names_reset(&s->seen);
     leat__free(s->has_default);
     leat__free(s->number);
 }

@@ -13,7 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLE = re.compile(r'\bCLI_(?:FLAG|INT|FLOAT|BYTES|BYTES10|SECONDS|CHOICE|STRING|PATH|FLOATS|PARAM)\(\s*"([a-z0-9-]+)"')
 MESSAGE = re.compile(r"\bleat__(?:fail|fail_errno|error_context)\(")
 # Messages that name an option of another command or tell both forms.
-FLAGS = ("leat embed --logits", "leat dedup writes one with --index", "--anonymous or", "(--ca-file or", "give --vram and --step-ms")
+FLAGS = ("leat embed --logits", "leat dedup writes one with --index", "--anonymous or", "(--ca-file or", "give --vram and --step-ms",
+         "tar --sort=name")
 
 
 def options() -> set[str]:

@@ -449,6 +449,22 @@ $ python3 -c "
 2
 ! leat pack: warning: 1 sample was left out (--report FILE lists them)
 
+# members of a sample that are not side by side would become several samples; a whole sample again is a duplicate
+$ mkdir torn && for i in 0 1; do cp photos/dog/2.png torn/$i.png; echo $i > torn/$i.txt; done; cd torn
+> tar cf ../torn.tar 0.png 1.png 0.txt 1.txt; tar --hard-dereference -cf ../again.tar 0.png 0.txt 1.png 1.txt 0.png 0.txt; cd ..
+> leat pack torn.tar -o torn.leat; echo $?; leat pack torn.tar -o torn.leat --on-error skip -f; echo $?
+> leat pack torn.tar -o torn.leat --members png --default '*=-1' -f; echo $?
+> leat pack again.tar -o again.leat --json | jget samples duplicate_keys missing
+4
+4
+4
+3
+1
+0
+! leat pack: torn.tar: the members of "0" are not side by side; make it with tar --sort=name, or pack the folder
+! leat pack: torn.tar: the members of "0" are not side by side; make it with tar --sort=name, or pack the folder
+! leat pack: torn.tar: the members of "0" are not side by side; make it with tar --sort=name, or pack the folder
+
 # a sample of a tar shard without a label: another setting, which --resume refuses; a check needs no label
 $ mkdir shard && for i in 1 2 3; do cp photos/dog/2.png shard/$i.png; done
 > printf 1 > shard/1.cls && printf 1 > shard/3.cls

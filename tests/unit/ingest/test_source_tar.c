@@ -123,6 +123,55 @@ static void members_may_be_missing(void **state)
     for (size_t i = 0; i < LEAT_COUNT(bad); i++) assert_null(open_tar(paths, 1, bad[i][0], bad[i][1], 0));
 }
 
+/* Reads all records of the shards. Returns how many there are, or the error. */
+static int count_records(const char *const *paths, uint32_t n, const char *defaults, leat_error *err)
+{
+    leat__source *s = open_tar(paths, n, NULL, defaults, 0);
+    leat__records_pool spare;
+    int count = 0, rc = 0;
+    bool end = false;
+    assert_non_null(s);
+    leat__records_pool_init(&spare, s->field_count, 2);
+    while (!end && rc == 0) {
+        leat__records *run = leat__records_pool_take(&spare);
+        rc = s->ops->next(s, run, leat__records_add(run), &end, err);
+        leat__records_pool_give(&spare, run);
+        count += !end;
+    }
+    leat__records_pool_reset(&spare);
+    leat__source_close(&s);
+    return rc != 0 ? rc : count;
+}
+
+/* The parts of a sample that are not side by side would become several samples. */
+static void members_must_be_side_by_side(void **state)
+{
+    leat_error err = {0};
+    for (int i = 0; i < 2; i++) {
+        leat__buf t = new_shard();
+        tar_image(&t, "0.jpg", LEAT__CODEC_JPEG, 1);
+        tar_image(&t, "1.jpg", LEAT__CODEC_JPEG, 1);
+        tar_text(&t, i == 0 ? "0.cls" : "2.cls", "5");
+        tar_end(&t);
+        put_shard(i == 0 ? "torn.tar" : "whole.tar", &t);
+    }
+    const char *torn[] = {in_box("whole.tar"), in_box("torn.tar")};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(count_records(torn, 2, i == 0 ? NULL : "label=-1", &err), LEAT_EDATA);
+        assert_non_null(strstr(err.message, "torn.tar: the members of \"0\" are not side by side"));
+    }
+    /* a whole sample again is a duplicate, as is one in another shard */
+    leat__buf t = new_shard();
+    for (int i = 0; i < 3; i++) {
+        tar_image(&t, i == 1 ? "1.jpg" : "0.jpg", LEAT__CODEC_JPEG, 1);
+        tar_text(&t, i == 1 ? "1.cls" : "0.cls", "5");
+    }
+    tar_end(&t);
+    put_shard("again.tar", &t);
+    const char *again[] = {in_box("again.tar"), in_box("whole.tar")};
+    assert_int_equal(count_records(again, 2, NULL, &err), 6);
+}
+
 /* A listed ending that no member has is most likely a typo: it fails, and names those that exist. */
 static void a_listed_ending_must_exist(void **state)
 {
@@ -250,8 +299,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_are_groups_of_members), cmocka_unit_test(members_may_be_missing),
-        cmocka_unit_test(a_listed_ending_must_exist),    cmocka_unit_test(nothing_is_dropped_silently),
-        cmocka_unit_test(skimming_gives_the_same_keys),
+        cmocka_unit_test(members_must_be_side_by_side),  cmocka_unit_test(a_listed_ending_must_exist),
+        cmocka_unit_test(nothing_is_dropped_silently),   cmocka_unit_test(skimming_gives_the_same_keys),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
