@@ -77,6 +77,7 @@ static bool is_in_use(const leat_error *err)
 int cli_packing_fail(cli *c, const leat_ingest_opts *o, const leat_ingest_stats *st, const leat_error *err)
 {
     int code = cli_fail(c, err);
+    const bool skippable = is_about_sample(err) && !o->skip_errors;
     /* equal keys of a merge are also LEAT_EEXIST, found before anything is written: no option helps */
     if (err->code == LEAT_EEXIST && o->merge && !leat__str_starts(err->message, o->output)) return code;
     if (err->code == LEAT_EEXIST && st->samples > 0 && leat__path_remote(o->output))
@@ -89,11 +90,16 @@ int cli_packing_fail(cli *c, const leat_ingest_opts *o, const leat_ingest_stats 
     else if (needs_setting(err) && st->samples > 0) cli_say(c, "add that option and --force to start over");
     else if (needs_other_tar(err)) {
         if (st->samples > 0) cli_say(c, "--force starts over with the new tar");
-    } else if (st->samples > 0 && err->code != LEAT_ESTATE)
+    } else if (skippable && o->merge)
+        cli_say(c, "%s--on-error skip leaves out samples that cannot be merged",
+                st->samples > 0 ? "--resume " : "");
+    else if (skippable && st->samples > 0 && !o->append)
+        cli_say(c,
+                "to leave out such samples: --resume --on-error skip; after repairing or removing the file: "
+                "--resume");
+    else if (skippable) cli_say(c, "--on-error skip leaves out samples that cannot be packed");
+    else if (st->samples > 0 && err->code != LEAT_ESTATE)
         cli_say(c, "what is written so far is kept: --resume continues from there");
-    if (is_about_sample(err) && !o->skip_errors)
-        cli_say(c, "--on-error skip leaves out samples that cannot be packed%s",
-                st->samples > 0 && !o->append ? "; add --force to start over" : "");
     return code;
 }
 

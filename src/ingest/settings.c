@@ -24,7 +24,6 @@ static void describe_settings(const leat_ingest_opts *o, const leat__encode_plan
     if (o->quality) leat__json_ku64(j, "quality", o->quality);
     if (o->frames) leat__json_kstr(j, "frames", "all");
     leat__json_kbool(j, "checked", !o->trust);
-    leat__json_kstr(j, "on_error", o->skip_errors ? "skip" : "fail");
     if (o->shuffle) leat__json_ku64(j, "shuffle", o->shuffle_seed);
     if (o->where) leat__json_kstr(j, "where", o->where);
     if (o->members) leat__json_kstr(j, "members", o->members);

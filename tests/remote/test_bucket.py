@@ -617,8 +617,8 @@ class Failing(Case):
         command = "pack", self.path("list.jsonl"), "-o", self.path("p.leat"), "--images", "keep"
         told = self.run_leat(*command, code=2)
         self.assertIn("leat pack: s3://b/src/a\\x09b.png: has a control character", told)
-        self.assertIn("--on-error skip leaves out samples that cannot be packed; add --force to start over", told)
-        self.assertIn("1 sample was left out", self.run_leat(*command, "--on-error", "skip", "--force", code=1))
+        self.assertIn("to leave out such samples: --resume --on-error skip", told)
+        self.assertIn("1 sample was left out", self.run_leat(*command, "--on-error", "skip", "--resume", code=1))
 
     def test_a_pack_of_a_pack_ends_when_the_storage_fails(self) -> None:
         self.run_leat("pack", self.path("images"), "-o", self.path("q.leat"), "--images", "keep", "--page-bytes", "64K")

@@ -188,9 +188,17 @@ $ mkdir -p beside/cat
 # with --strict they stop the run by name, or are left out, counted and listed: a finding
 $ leat pack photos -o bad.leat --strict
 ! leat pack: cat/notes.txt: not an image format that leat reads
-! what is written so far is kept: --resume continues from there
-! --on-error skip leaves out samples that cannot be packed; add --force to start over
+! to leave out such samples: --resume --on-error skip; after repairing or removing the file: --resume
 = 4
+
+# what is written so far is valid, whatever --on-error is
+$ leat pack photos -o bad.leat --strict --resume --on-error skip; leat pack photos -o whole.leat --strict --on-error skip > /dev/null 2>&1
+> cmp bad.leat whole.leat && rm bad.leat whole.leat
+3 samples, * (glob)
+! leat pack: warning: 1 sample was left out (--report FILE lists them)
+
+$ leat pack photos -o bad.leat --strict 2> /dev/null; mv photos/cat/notes.txt notes; leat pack photos -o bad.leat --strict --resume; mv notes photos/cat/notes.txt
+3 samples, * (glob)
 
 $ leat pack photos -o bad.leat --strict --force --on-error skip --report bad.jsonl
 > jget key code < bad.jsonl

@@ -30,7 +30,7 @@ static void names_and_settings_are_told(void **state)
     assert_int_equal(leat__ingest_provenance(&o, &plan, s, &text, NULL), 0);
     assert_string_equal(leat__buf_str(&text), "{\"kind\":\"folder\",\"names\":[\"photos\"],"
                                               "\"settings\":{\"images\":\"keep\",\"quality\":80,"
-                                              "\"checked\":true,\"on_error\":\"skip\"}}");
+                                              "\"checked\":true}}");
     const uint64_t id = leat__ingest_identity(&o, &text);
     o.keys = "keys.txt";
     assert_true(leat__ingest_identity(&o, &text) != id);
