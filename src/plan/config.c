@@ -71,6 +71,11 @@ uint32_t leat__plan_unused_cpus(const leat_plan_facts *given, uint32_t workers)
     return workers == all / devices ? all % devices : 0;
 }
 
+uint64_t leat__plan_total_batch(const leat_plan_facts *f, uint64_t batch, uint64_t ranks)
+{
+    return f->samples > 0 ? LEAT_MIN(batch * ranks, f->samples) : batch * ranks;
+}
+
 double leat__plan_lr(const leat_plan_facts *f, uint64_t total_batch)
 {
     return f->lr * (double)total_batch / (double)f->lr_batch;
@@ -239,7 +244,7 @@ static void configure(leat_plan *plan)
     c->workers = (uint32_t)f->workers;
     c->prefetch = f->prefetch;
     c->batch = f->batch;
-    c->total_batch = f->batch * devices * f->nodes;
+    c->total_batch = leat__plan_total_batch(f, f->batch, (uint64_t)devices * f->nodes);
     c->precision = f->precision;
     c->compile = f->compile;
     c->lr = leat__plan_lr(f, c->total_batch);

@@ -57,6 +57,8 @@ uint64_t leat__plan_other_batch(const leat_plan *plan, const leat_plan_run *run)
 
 /* config.c: defaults, workers, prefetch, batch, precision, learning rate. */
 int leat__plan_complete(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;
+/* Returns the samples of a step on all ranks: at most those of the dataset. */
+uint64_t leat__plan_total_batch(const leat_plan_facts *f, uint64_t batch, uint64_t ranks);
 double leat__plan_lr(const leat_plan_facts *f, uint64_t total_batch);
 uint32_t leat__plan_default_workers(uint32_t cpus, uint32_t devices);
 /* Returns the CPUs left over because each GPU has the same number of workers. Takes facts before
@@ -65,6 +67,8 @@ uint32_t leat__plan_default_workers(uint32_t cpus, uint32_t devices);
 uint32_t leat__plan_unused_cpus(const leat_plan_facts *given, uint32_t workers);
 
 /* In ram.c. */
+/* Returns the samples of a batch: at most those of the dataset, as in the loader. */
+uint64_t leat__plan_batch_samples(const leat_plan_facts *f);
 uint64_t leat__plan_batch_bytes(const leat_plan_facts *f);
 void leat__plan_ram_process(const leat_plan_facts *f, leat_plan_ram *ram);
 void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram);

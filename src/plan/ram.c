@@ -47,8 +47,7 @@ static uint64_t limit_of(const leat_plan_facts *f)
     return job_limits(f) ? f->limit_bytes : f->ram_bytes;
 }
 
-/* Returns the samples of a batch: at most those of the dataset, as in the loader. */
-static uint64_t batch_samples(const leat_plan_facts *f)
+uint64_t leat__plan_batch_samples(const leat_plan_facts *f)
 {
     return f->samples > 0 ? LEAT_MIN(f->batch, f->samples) : f->batch;
 }
@@ -56,7 +55,7 @@ static uint64_t batch_samples(const leat_plan_facts *f)
 uint64_t leat__plan_batch_bytes(const leat_plan_facts *f)
 {
     uint64_t pixels = UINT64_C(3) * f->image * f->image;
-    return batch_samples(f) * (f->out_bytes > 0 ? f->out_bytes : pixels * f->element_bytes);
+    return leat__plan_batch_samples(f) * (f->out_bytes > 0 ? f->out_bytes : pixels * f->element_bytes);
 }
 
 uint64_t leat__plan_dataset_bytes(const leat_plan_facts *f)
@@ -133,12 +132,12 @@ static void cap_by_dataset(const leat_plan_facts *f, const leat__footprint_facts
 static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
 {
     leat__footprint_facts k = {.batch = (uint32_t)LEAT_MIN(f->batch, UINT64_C(1) << 24),
-                               .rows = (uint32_t)LEAT_MIN(batch_samples(f), UINT64_C(1) << 24),
+                               .rows = (uint32_t)LEAT_MIN(leat__plan_batch_samples(f), UINT64_C(1) << 24),
                                .threads = (uint32_t)f->workers,
                                .prefetch = f->prefetch,
                                .io_depth = LEAT__DEPTH_FIRST,
-                               .frame_bytes =
-                                   leat__plan_batch_bytes(f) + batch_samples(f) * ROW_BYTES + ALIGN_BYTES,
+                               .frame_bytes = leat__plan_batch_bytes(f) +
+                                              leat__plan_batch_samples(f) * ROW_BYTES + ALIGN_BYTES,
                                .sample_bytes = f->sample_bytes,
                                .max_sample_bytes = LEAT_MAX(f->max_sample_bytes, f->sample_bytes),
                                .in_memory = leat__plan_in_memory(f),

@@ -318,7 +318,8 @@ static leat_plan_range gpu_rate(const leat_plan_facts *f, const leat_plan_vram *
     if (f->gpus == 0) return (leat_plan_range){0};
     leat_plan_range ms = f->measured.step_ms;
     if (ms.mid > 0) {
-        double batch = (double)(f->measured.step_batch > 0 ? f->measured.step_batch : f->batch);
+        double batch =
+            (double)(f->measured.step_batch > 0 ? f->measured.step_batch : leat__plan_batch_samples(f));
         *measured = 1;
         return (leat_plan_range){gpus * batch * 1e3 / ms.high, gpus * batch * 1e3 / ms.mid,
                                  gpus * batch * 1e3 / ms.low};

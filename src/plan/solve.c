@@ -186,7 +186,8 @@ static void add_changes(leat_plan *plan, const leat_plan_facts *then)
         add_text(plan, ", and ", "--batch %llu (instead of %llu)", (unsigned long long)then->batch,
                  (unsigned long long)f->batch);
         if (f->gpus > 0)
-            add_text(plan, " and ", "lr %.3g", leat__plan_lr(f, then->batch * f->gpus * f->nodes));
+            add_text(plan, " and ", "lr %.3g",
+                     leat__plan_lr(f, leat__plan_total_batch(f, then->batch, (uint64_t)f->gpus * f->nodes)));
     }
     if (then->vram_bytes != f->vram_bytes)
         add_text(plan, ", and ", "a GPU with at least %s of memory", leat__as_size(then->vram_bytes).text);
@@ -369,7 +370,7 @@ static void add_scale(leat_plan *plan, const leat_plan_facts *given, uint32_t gp
     *row = (leat_plan_scale){.gpus = gpus, .nodes = nodes};
     row->workers = then.config.workers * f.gpus * nodes;
     row->unused_cpus = leat__plan_unused_cpus(&f, then.config.workers);
-    row->total_batch = gpus * f.batch;
+    row->total_batch = leat__plan_total_batch(&f, f.batch, gpus);
     row->guide_buffer = gpus * 8 * PLAN_GB;
     row->guide_ram = f.gpus * 8 * PLAN_GB + 5 * PLAN_GB;
     row->ram = then.ram.total;

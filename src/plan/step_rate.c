@@ -133,5 +133,5 @@ double leat__plan_step_s(const leat_plan_facts *f, const leat_plan_vram *v, doub
     if (exact > 0) *spread = SPREAD_EXACT;
     double share = exact > 0 ? exact : exp(sum / weights);
     double ideal = ideal_s(here, math_of(here, arch, f->precision), v);
-    return ideal / share + launch_s(f->compile) / (double)f->batch;
+    return ideal / share + launch_s(f->compile) / (double)leat__plan_batch_samples(f);
 }

@@ -20,7 +20,7 @@ static leat__arch_shape shape_of(const leat_plan_facts *f)
 {
     bool mixed = f->precision == LEAT_PLAN_FP16_MIXED || f->precision == LEAT_PLAN_BF16_MIXED;
     return (leat__arch_shape){
-        .batch = f->batch,
+        .batch = leat__plan_batch_samples(f),
         .image = f->image,
         .classes = f->classes,
         .size = f->precision == LEAT_PLAN_FP32 ? 4 : 2,
@@ -62,8 +62,8 @@ static int measure(const leat_plan_facts *f, leat_plan_vram *v, leat_error *err)
     }
     v->total =
         v->weights + v->optimizer + v->gradients + v->activations + v->batch + v->workspace + v->context;
-    v->macs = sum.macs / (double)f->batch;
-    v->traffic_bytes = sum.traffic_bytes / (double)f->batch;
+    v->macs = sum.macs / (double)shape.batch;
+    v->traffic_bytes = sum.traffic_bytes / (double)shape.batch;
     return 0;
 }
 
@@ -81,6 +81,7 @@ int leat__plan_largest_batch(const leat_plan_facts *facts, uint64_t *batch, leat
     uint64_t low = 0, high = 1; /* low fits; high is not known to */
     *batch = 0;
     if (f.vram_bytes == 0) return 0;
+    f.samples = 0; /* what the GPU holds, also with more samples */
     while (high <= LEAT_PLAN_BATCH_MOST) {
         f.batch = high;
         LEAT_TRY(measure(&f, &v, err));

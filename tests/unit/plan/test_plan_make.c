@@ -183,7 +183,8 @@ static void any_facts_give_a_sound_plan(void **state)
         assert_true(p.speed.rate.low <= p.speed.rate.mid && p.speed.rate.mid <= p.speed.rate.high);
         assert_true(p.fits != 0 || p.fix[0] != '\0');
         assert_true(p.note_count <= LEAT_PLAN_NOTES);
-        if (p.vram.verdict == LEAT_PLAN_SAFE) assert_true(p.vram.largest_batch >= p.facts.batch);
+        if (p.vram.verdict == LEAT_PLAN_SAFE)
+            assert_true(p.vram.largest_batch >= leat__plan_batch_samples(&p.facts));
         if (m->limit > 0 && m->limit < UINT64_C(1) << 54) {
             leat_plan more;
             f.ram_bytes *= 2;

@@ -80,6 +80,24 @@ static void the_largest_batch_is_the_last_that_fits(void **state)
     }
 }
 
+/* A batch has at most the samples of the dataset, as in the loader. */
+static void a_batch_larger_than_the_dataset_is_the_dataset(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.gpus = 4;
+    f.samples = f.batch = 60;
+    leat_plan all = plan_of(f);
+    f.batch = 4096;
+    leat_plan more = plan_of(f);
+    assert_int_equal(more.vram.total, all.vram.total);
+    assert_int_equal(more.vram.largest_batch, all.vram.largest_batch);
+    assert_true(more.vram.largest_batch > 60);
+    assert_int_equal(more.config.total_batch, 60);
+    assert_near(more.config.lr, all.config.lr, 1e-12);
+    assert_int_equal(more.scales[0].total_batch, 60);
+}
+
 static void optimizers_and_precisions_cost_what_they_store(void **state)
 {
     leat_plan_facts f = guide_facts();
@@ -119,6 +137,7 @@ int main(void)
         cmocka_unit_test(guides_vram_budget_is_reproduced),
         cmocka_unit_test(every_measured_step_is_within_5_percent),
         cmocka_unit_test(the_largest_batch_is_the_last_that_fits),
+        cmocka_unit_test(a_batch_larger_than_the_dataset_is_the_dataset),
         cmocka_unit_test(optimizers_and_precisions_cost_what_they_store),
         cmocka_unit_test(unknown_cards_need_only_their_memory),
     };
