@@ -15,9 +15,10 @@ import leat
 accelerator = Accelerator(cpu=True)
 loader = leat.Loader(sys.argv[1], batch_size=16, seed=1, drop_last=True,
                      image=[leat.ops.RandomResizedCrop(32), leat.ops.ToDtype("float32")])
+classes = int(leat.open(sys.argv[1]).column("label").max()) + 1
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 3, 2), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1),
-                            torch.nn.Flatten(), torch.nn.Linear(16, 10))
+                            torch.nn.Flatten(), torch.nn.Linear(16, classes))
 model, optimizer, prepared = accelerator.prepare(model, torch.optim.Adam(model.parameters(), 0.01), loader)
 assert prepared is loader
 

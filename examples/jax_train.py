@@ -8,6 +8,7 @@ import leat
 import tiny_data
 
 path = tiny_data.path_or_tiny()
+classes = int(leat.open(path).column("label").max()) + 1
 loader = leat.Loader(path, batch_size=32, seed=1, drop_last=True, as_="jax",
                      image=[leat.ops.RandomResizedCrop(32), leat.ops.ToDtype("float32")])
 
@@ -22,7 +23,7 @@ def step(weights, image, label):
     return jax.tree.map(lambda w, g: w - 2.0 * g, weights, gradient), loss
 
 
-weights = {"w": jnp.zeros((3, 10)), "b": jnp.zeros(10)}
+weights = {"w": jnp.zeros((3, classes)), "b": jnp.zeros(classes)}
 for epoch in range(5):
     for image, label, sample_id in loader:
         weights, loss = step(weights, image, label)

@@ -11,11 +11,11 @@ from leat.lightning import DataModule
 
 
 class Net(lightning.LightningModule):
-    def __init__(self) -> None:
+    def __init__(self, classes: int) -> None:
         super().__init__()
         self.net = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 3, 2), torch.nn.ReLU(),
                                        torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(),
-                                       torch.nn.Linear(16, 10))
+                                       torch.nn.Linear(16, classes))
         self.seen = 0
 
     def training_step(self, batch, index):
@@ -45,4 +45,5 @@ if __name__ == "__main__":
                                 strategy="ddp" if devices > 1 else "auto", num_sanity_val_steps=0,
                                 enable_checkpointing=False, enable_progress_bar=False,
                                 enable_model_summary=False)
-    trainer.fit(Net(), data)
+    classes = int(leat.open(sys.argv[1]).column("label").max()) + 1
+    trainer.fit(Net(classes), data)

@@ -18,10 +18,11 @@ dist.init_process_group("gloo")
 pipeline = [leat.ops.RandomResizedCrop(32), leat.ops.ToDtype("float32")]
 train = leat.Loader(sys.argv[1], batch_size=16, image=pipeline, seed=1, drop_last=True)
 test = leat.Loader(sys.argv[1], batch_size=16, image="Resize((32, 32)); ToDtype(f32)", order="sequential")
+classes = int(leat.open(sys.argv[1]).column("label").max()) + 1
 torch.manual_seed(0)
 model = DistributedDataParallel(torch.nn.Sequential(
     torch.nn.Conv2d(3, 16, 3, 2), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(),
-    torch.nn.Linear(16, 10)))
+    torch.nn.Linear(16, classes)))
 optimizer = torch.optim.Adam(model.parameters(), 0.01)
 
 for epoch in range(3):

@@ -15,11 +15,11 @@ import leat
 
 
 class Net(torch.nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, classes: int) -> None:
         super().__init__()
         self.net = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 3, 2), torch.nn.ReLU(),
                                        torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(),
-                                       torch.nn.Linear(16, 10))
+                                       torch.nn.Linear(16, classes))
 
     def forward(self, pixel_values, labels):
         logits = self.net(pixel_values)
@@ -37,9 +37,10 @@ class LeatTrainer(Trainer):
 
 
 torch.manual_seed(0)
+classes = int(leat.open(sys.argv[1]).column("label").max()) + 1
 with tempfile.TemporaryDirectory() as folder:
     arguments = TrainingArguments(folder, num_train_epochs=3, per_device_train_batch_size=16, use_cpu=True,
                                   learning_rate=0.01, report_to=[], save_strategy="no", disable_tqdm=True,
                                   logging_strategy="epoch")
-    result = LeatTrainer(Net(), arguments).train()
+    result = LeatTrainer(Net(classes), arguments).train()
 print(f"steps {result.global_step} loss {result.training_loss:.3f}")

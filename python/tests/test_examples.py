@@ -53,6 +53,35 @@ def test_torch(tiny):
     assert len(found) == 5 and found[-1] < found[0] / 2
 
 
+@pytest.fixture(scope="module")
+def many_classes(tmp_path_factory) -> str:
+    """A pack with 40 classes, and no names for them."""
+    path = str(tmp_path_factory.mktemp("many") / "many.leat")
+    with leat.Writer(path, {"image": "image", "label": int}, sync=False) as writer:
+        for i in range(80):
+            writer.append({"image": np.full((40, 40, 3), i, np.uint8), "label": i % 40}, key=str(i))
+    return path
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["torch_train", "lightning_train", "trainer_train"])
+def test_any_number_of_classes(many_classes, name):
+    pytest.importorskip({"lightning_train": "lightning", "trainer_train": "transformers"}.get(name, "torch"))
+    run(f"{name}.py", many_classes)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["torch_ddp", "accelerate_train"])
+def test_any_number_of_classes_on_ranks(many_classes, name):
+    pytest.importorskip({"accelerate_train": "accelerate"}.get(name, "torch"))
+    torchrun(f"{name}.py", 2, many_classes)
+
+
+@pytest.mark.jax
+def test_any_number_of_classes_in_jax(many_classes):
+    assert losses(run("jax_train.py", many_classes))[0] < 5  # log(40) is 3.7
+
+
 @pytest.mark.torch
 def test_torch_ddp(tiny):
     out = torchrun("torch_ddp.py", 2, tiny)
