@@ -24,7 +24,7 @@ from ._errors import AdviceWarning, ArgumentError, DataError, Error, LimitError,
 _PAGE = 1000  # names of one answer of a bucket
 _LIST = 1 << 24  # names of a folder, at most
 IMAGES = ("image", "img", "jpg", "jpeg", "png", "webp", "image_bytes", "pil")
-LABELS = ("label", "labels", "cls", "class", "target", "category")
+LABELS = ("label", "labels", "cls", "class", "class_name", "target", "category")  # as in src/ingest/source.c
 
 # key, path of the image or None, values or why there are none
 Sample = tuple[str | bytes, str | None, Mapping[str, object] | DataError]

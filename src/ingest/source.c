@@ -88,6 +88,9 @@ int64_t leat__source_class(leat__source *s, const char *name, leat_error *err)
     return (int64_t)s->class_count++;
 }
 
+const char *const leat__source_label_names[LEAT__SOURCE_LABEL_NAMES] = {
+    "label", "labels", "cls", "class", "class_name", "target", "category"};
+
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);

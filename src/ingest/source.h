@@ -83,6 +83,9 @@ int64_t leat__source_class(leat__source *s, const char *name, leat_error *err) L
 /* Sorts classes by bytes, like torchvision's ImageFolder, so that labels are the same in both. */
 void leat__source_classes_sort(leat__source *s);
 int64_t leat__source_class_find(const leat__source *s, const char *name); /* in sorted classes, or -1 */
+/* The columns that become the field "label", in this order; python/leat/_formats.py has the same. */
+#define LEAT__SOURCE_LABEL_NAMES 7
+extern const char *const leat__source_label_names[LEAT__SOURCE_LABEL_NAMES];
 /* Reads the file at r->path into field r->path_field. */
 int leat__source_load_file(leat__source *s, leat__records *run, leat__record *r,
                            leat_error *err) LEAT_MUST_CHECK;

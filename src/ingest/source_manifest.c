@@ -6,7 +6,7 @@
  * to find the types of the columns, then row by row.
  *
  *   path    path, image, image_path, file, file_name, filename
- *   label   label, class, class_name, target, category
+ *   label   label, labels, cls, class, class_name, target, category
  *   key     key
  *   extra   int when every cell is a whole number, float when every cell is a number or empty
  *           (empty is NaN), else text; in JSON lines also json, for lists, objects and mixes
@@ -59,7 +59,6 @@ typedef struct manifest_source {
 } manifest_source;
 
 static const char *const path_names[] = {"path", "image", "image_path", "file", "file_name", "filename"};
-static const char *const label_names[] = {"label", "class", "class_name", "target", "category"};
 
 static int no_memory(leat_error *err)
 {
@@ -251,20 +250,45 @@ static leat_field_type type_of(const manifest_source *s, const column *c)
     return LEAT_FIELD_TEXT;
 }
 
+/* The columns labels and cls are labels only with whole numbers: they may also be lists or text. */
+static int choose_label(const manifest_source *s)
+{
+    for (size_t i = 0; i < LEAT__SOURCE_LABEL_NAMES; i++) {
+        const char *name = leat__source_label_names[i];
+        int found = find_column(s, name);
+        bool number = leat__str_eq(name, "labels") || leat__str_eq(name, "cls");
+        if (found >= 0 && (!number || type_of(s, &s->columns[found]) == LEAT_FIELD_INT)) return found;
+    }
+    return -1;
+}
+
+/* Fails and names the columns that were found: a missing header or another separator shows in them. */
+static int fail_path(const manifest_source *s, leat_error *err)
+{
+    char found[200] = "";
+    size_t n = 0;
+    for (uint32_t i = 0; i < s->column_count && n < sizeof found - 1; i++) {
+        char shown[64];
+        n += (size_t)snprintf(found + n, sizeof found - n, "%s\"%s\"", i > 0 ? ", " : "",
+                              leat__str_shown(s->columns[i].name, shown, sizeof shown));
+    }
+    return leat__fail(err, LEAT_EDATA,
+                      "%s has no column that names the image: path, image, image_path, file, file_name or "
+                      "filename; %s %s%s",
+                      s->shown, s->json ? "its keys are" : "the columns of its first line are", found,
+                      n >= sizeof found ? " …" : "");
+}
+
 static int make_fields(manifest_source *s, leat_error *err)
 {
     s->path_column = choose(s, path_names, LEAT_COUNT(path_names));
-    s->label_column = choose(s, label_names, LEAT_COUNT(label_names));
+    s->label_column = choose_label(s);
     s->key_column = find_column(s, "key");
     if (s->path_column < 0 && s->column_count == 0 && s->bad.code != 0) {
         if (err) *err = s->bad; /* no line could be read */
         return s->bad.code;
     }
-    if (s->path_column < 0)
-        return leat__fail(err, LEAT_EDATA,
-                          "%s has no column that names the image: path, image, image_path, "
-                          "file, file_name or filename",
-                          s->shown);
+    if (s->path_column < 0) return fail_path(s, err);
     int n = leat__source_field(&s->base, "image", LEAT_FIELD_IMAGE, err);
     if (n < 0) return n;
     s->base.image_field = n;

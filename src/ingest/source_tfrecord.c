@@ -186,10 +186,12 @@ static const column *choose(tf_source *s, const char *const *names, size_t n, le
 static int make_fields(tf_source *s, leat_error *err)
 {
     static const char *const images[] = {"image", "image/encoded", "image_raw", "jpg", "jpeg", "png", "img"};
-    static const char *const labels[] = {"label", "image/class/label", "class", "cls", "target"};
+    static const char *const tf_labels[] = {"image/class/label"};
     qsort(s->columns, s->column_count, sizeof *s->columns, by_name);
     const column *image = choose(s, images, LEAT_COUNT(images), LEAT_FIELD_IMAGE, true);
-    const column *label = choose(s, labels, LEAT_COUNT(labels), LEAT_FIELD_INT, false);
+    const column *label =
+        choose(s, leat__source_label_names, LEAT__SOURCE_LABEL_NAMES, LEAT_FIELD_INT, false);
+    if (!label) label = choose(s, tf_labels, LEAT_COUNT(tf_labels), LEAT_FIELD_INT, false);
     for (uint32_t i = 0; i < s->column_count; i++) {
         column *c = &s->columns[i];
         leat_field_type type = type_of(s, c);

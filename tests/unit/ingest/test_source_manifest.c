@@ -197,6 +197,7 @@ static void a_manifest_without_paths_is_refused(void **state)
     leat_error err = {0};
     assert_int_equal(leat__source_open(&source, &opts, &err), LEAT_EDATA);
     assert_non_null(strstr(err.message, "no column"));
+    assert_non_null(strstr(err.message, "of its first line are \"name\", \"label\""));
     put_text("m/empty.csv", "");
     paths[0] = in_box("m/empty.csv");
     assert_int_equal(leat__source_open(&source, &opts, &err), LEAT_EDATA);
@@ -208,6 +209,28 @@ static void a_manifest_without_paths_is_refused(void **state)
 }
 
 /* One odd label must not renumber the others. */
+/* docs/formats.md names these columns. labels and cls are labels only with whole numbers. */
+static void labels_have_several_names(void **state)
+{
+    for (size_t i = 0; i < LEAT__SOURCE_LABEL_NAMES; i++) {
+        const char *name = leat__source_label_names[i];
+        const bool numbers = strcmp(name, "labels") == 0 || strcmp(name, "cls") == 0;
+        char text[128];
+        for (int words = 0; words < 2; words++) {
+            snprintf(text, sizeof text, "path,%s\nimg/a.jpg,%s\n", name, words ? "cat" : "7");
+            begin("m/names.csv", text, NULL);
+            assert_int_equal(source->label_field >= 0, !(words && numbers));
+            assert_int_equal(leat__source_field_find(source, "label") >= 0, !(words && numbers));
+            end();
+        }
+    }
+    begin("m/lists.jsonl", "{\"path\":\"img/a.jpg\",\"labels\":[1,2],\"category\":3}\n", NULL);
+    assert_true(next());
+    assert_int_equal(item("label", LEAT_FIELD_INT)->i, 3);
+    done();
+    end();
+}
+
 static void numbers_and_names_do_not_mix(void **state)
 {
     leat_error err = {0};
@@ -287,6 +310,7 @@ int main(void)
         cmocka_unit_test(shuffled_rows_are_the_same_rows),
         cmocka_unit_test(long_numbers_are_kept),
         cmocka_unit_test(a_manifest_without_paths_is_refused),
+        cmocka_unit_test(labels_have_several_names),
         cmocka_unit_test(numbers_and_names_do_not_mix),
         cmocka_unit_test(empty_labels_are_errors),
     };
