@@ -132,5 +132,10 @@ int cli_packing_end(cli *c, const leat_ingest_opts *o, const leat_ingest_stats *
         cli_warn(c, "%llu image%s in no class folder (%s%s): the label is -1",
                  (unsigned long long)st->unlabelled, st->unlabelled == 1 ? " is" : "s are",
                  st->unlabelled_first, st->unlabelled == 1 ? "" : ", ...");
+    if (st->in_folders)
+        cli_warn(
+            c,
+            "the members are in folders, and labels are not taken from them: unpack %s and pack the folder",
+            o->source_count == 1 ? "the tar" : "the tars");
     return st->skipped ? CLI_FINDING : CLI_OK;
 }

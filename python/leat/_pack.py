@@ -110,6 +110,9 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
                     **(check.more if isinstance(check, Checked) else {}))
     if check is not None:
         done["check"] = json.loads(done["check"])
+    if done["in_folders"]:
+        warnings.warn("the members are in folders, and labels are not taken from them: unpack the tar and pack the folder",
+                      AdviceWarning, stacklevel=2)
     if done["unlabelled"]:
         n = done["unlabelled"]
         warnings.warn(f"{n} image{'s' if n > 1 else ''} of {shown(source)} {'are' if n > 1 else 'is'} in no class folder: "

@@ -139,6 +139,19 @@ def test_stray_files_and_empty_folders(tmp_path, images):
         leat.pack(tmp_path / "photos", tmp_path / "s.leat", sync=False, strict=True)
 
 
+def test_a_tar_of_class_folders_has_no_labels(tmp_path):
+    import tarfile
+
+    from PIL import Image as pillow
+
+    with tarfile.open(tmp_path / "photos.tar", "w") as tar:
+        for name in ("cat/a.png", "dog/b.png"):
+            pillow.new("RGB", (8, 8)).save(tmp_path / "p.png")
+            tar.add(tmp_path / "p.png", "photos/" + name)
+    with pytest.warns(leat.AdviceWarning, match="labels are not taken from them: unpack the tar and pack the folder"):
+        assert leat.pack(tmp_path / "photos.tar", tmp_path / "p.leat")["in_folders"] == 2
+
+
 def test_images_beside_class_folders_are_said(tmp_path):
     from PIL import Image as pillow
 

@@ -628,8 +628,7 @@ static int refuse_empty(const ingest *in, leat_error *err)
                           in->opts->sources[0], (unsigned long long)st->skipped);
     if (st->ignored > 0)
         return leat__fail(err, LEAT_EDATA,
-                          "%s: nothing to pack: none of %llu files (%s …) has the"
-                          " name of an image",
+                          "%s: nothing to pack: none of %llu files (%s …) has the name of an image",
                           in->opts->sources[0], (unsigned long long)st->ignored, st->ignored_first);
     return leat__fail(err, LEAT_EDATA, "%s: nothing to pack: no samples were found", in->opts->sources[0]);
 }
@@ -640,6 +639,7 @@ static int finish(ingest *in, leat_error *err)
     in->stats->ignored = in->source->ignored;
     memcpy(in->stats->ignored_first, in->source->ignored_first, sizeof in->stats->ignored_first);
     in->stats->missing = in->source->missing;
+    in->stats->in_folders = in->source->in_folders;
     in->stats->unlabelled = in->source->unlabelled;
     memcpy(in->stats->unlabelled_first, in->source->unlabelled_first, sizeof in->stats->unlabelled_first);
     int rc = refuse_empty(in, err);

@@ -40,7 +40,8 @@ struct leat__source {
     char ignored_first[64];
     uint64_t unlabelled; /* number of images beside class folders */
     char unlabelled_first[64];
-    uint64_t missing; /* number of samples without a value that others have */
+    uint64_t missing;    /* number of samples without a value that others have */
+    uint64_t in_folders; /* tar shards of images alone: number of samples, when they are in several folders */
 };
 
 /* Opens the paths: one folder or manifest, any number of tar shards, TFRecord files or packs, or

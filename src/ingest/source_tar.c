@@ -45,6 +45,9 @@ typedef struct tar_source {
     leat__buf stem;        /* name of the current sample, without extension */
     leat__seen_names seen; /* samples of shard `seen_shard` */
     uint32_t seen_shard;
+    leat__buf folder; /* of the first sample */
+    uint64_t samples;
+    bool several;    /* samples are in more than one folder */
     uint16_t fields; /* of the current sample, as seen_names.h counts them */
 } tar_source;
 
@@ -219,6 +222,19 @@ static void fill_missing(tar_source *s, leat__record *r)
     if (missing && !r->failed) s->base.missing++;
 }
 
+/* Counts samples of images alone that are in several folders: probably folders of classes, whose names are
+ * not used. */
+static void note_folder(tar_source *s)
+{
+    const char *name = leat__buf_str(&s->stem);
+    const char *slash = strrchr(name, '/');
+    const size_t len = slash ? (size_t)(slash - name) : 0;
+    if (s->base.field_count > 1 || s->base.image_field < 0) return;
+    if (s->samples++ == 0) (void)leat__buf_append(&s->folder, name, len);
+    s->several |= len != s->folder.len || memcmp(name, leat__buf_str(&s->folder), len) != 0;
+    if (s->several) s->base.in_folders = s->samples;
+}
+
 static int read_group(tar_source *s, leat__records *run, leat__record *r, bool *end, bool *torn,
                       leat_error *err)
 {
@@ -238,6 +254,7 @@ static int read_group(tar_source *s, leat__records *run, leat__record *r, bool *
     LEAT_TRY(leat__seen_names_add(&s->seen, leat__buf_str(&s->stem), s->stem.len, s->fields, torn, err));
     if (r->key_size == 0) LEAT_TRY(leat__records_key(run, r, leat__buf_str(&s->stem), s->stem.len, err));
     fill_missing(s, r);
+    note_folder(s);
     return 0;
 }
 
@@ -270,6 +287,7 @@ static void tar_close(leat__source *base)
     tar_source *s = (tar_source *)base;
     close_shard(s);
     leat__buf_reset(&s->stem);
+    leat__buf_reset(&s->folder);
     leat__seen_names_reset(&s->seen);
     leat__free(s->has_default);
     leat__free(s->number);
@@ -471,6 +489,7 @@ int leat__source_tar(leat__source **out, const leat_ingest_opts *opts, leat_erro
     s->paths = opts->sources;
     s->path_count = opts->source_count;
     leat__buf_init(&s->stem, LEAT__MEM_INGEST, LEAT__TAR_NAME_MAX);
+    leat__buf_init(&s->folder, LEAT__MEM_INGEST, LEAT__TAR_NAME_MAX);
     int rc = opts->members ? list_fields(s, opts->members, err)
                            : find_fields(s, opts->infer ? opts->infer : INFER, err);
     if (rc == 0) rc = take_defaults(s, opts->defaults, err);

@@ -473,6 +473,13 @@ $ mkdir torn && for i in 0 1; do cp photos/dog/2.png torn/$i.png; echo $i > torn
 ! leat pack: torn.tar: the members of "0" are not side by side; make it with tar --sort=name, or pack the folder
 ! leat pack: torn.tar: the members of "0" are not side by side; make it with tar --sort=name, or pack the folder
 
+# a tar of class folders has no labels, and that is said; not if they are given, or if all are in one folder
+$ tar --sort=name -cf folders.tar photos/cat/1.png photos/dog; tar --sort=name -cf one.tar photos/dog
+> leat pack folders.tar -o folders.leat --json | jget in_folders; leat pack one.tar -o one.leat --json | jget in_folders
+3
+0
+! leat pack: warning: the members are in folders, and labels are not taken from them: unpack the tar and pack the folder
+
 # a sample of a tar shard without a label: another setting, which --resume refuses; a check needs no label
 $ mkdir shard && for i in 1 2 3; do cp photos/dog/2.png shard/$i.png; done
 > printf 1 > shard/1.cls && printf 1 > shard/3.cls
