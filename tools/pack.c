@@ -180,7 +180,7 @@ static int print_json(cli *c, const leat_ingest_stats *st, const char *check, co
     return cli_object_end(c, &page);
 }
 
-static void print_text(cli *c, const leat_ingest_stats *st)
+static void print_text(cli *c, const leat_ingest_stats *st, bool where)
 {
     char in[24], out[24], took[24];
     cli_out(c, "%llu sample%s, %s in, %s out, %s (%.0f samples/s)\n", (unsigned long long)st->samples,
@@ -189,19 +189,27 @@ static void print_text(cli *c, const leat_ingest_stats *st)
             leat__format_seconds(st->seconds, took, sizeof took),
             st->seconds > 0 ? (double)(st->samples - st->resumed) / st->seconds : 0.0);
     if (st->resumed)
-        cli_say(c, "%llu samples were there from the run that was resumed", (unsigned long long)st->resumed);
+        cli_say(c, "%llu sample%s from the run that was resumed", (unsigned long long)st->resumed,
+                st->resumed == 1 ? " was there" : "s were there");
     if (st->changed)
         cli_say(c, "%llu image%s cannot be exported byte for byte: stored as pixels or encoded again",
                 (unsigned long long)st->changed, st->changed == 1 ? "" : "s");
-    if (st->frames) cli_say(c, "%llu samples are frames of animations", (unsigned long long)st->frames);
+    if (where)
+        cli_say(c, "%llu sample%s did not meet --where and %s left out", (unsigned long long)st->filtered,
+                cli_s(st->filtered), st->filtered == 1 ? "was" : "were");
+    if (st->frames)
+        cli_say(c, "%llu sample%s of animations", (unsigned long long)st->frames,
+                st->frames == 1 ? " is a frame" : "s are frames");
     if (st->animated)
         cli_say(c, "%llu image%s several frames or pages: the first one is used",
                 (unsigned long long)st->animated, st->animated == 1 ? " has" : "s have");
     if (st->missing)
-        cli_say(c, "%llu sample%s a member that others have: no value, or the default",
+        cli_say(c,
+                "%llu sample%s a member that others have; numbers have the default, other values are absent",
                 (unsigned long long)st->missing, st->missing == 1 ? " lacks" : "s lack");
     if (st->duplicate_keys)
-        cli_warn(c, "%llu samples have the key of an earlier one", (unsigned long long)st->duplicate_keys);
+        cli_warn(c, "%llu sample%s the key of an earlier one", (unsigned long long)st->duplicate_keys,
+                 st->duplicate_keys == 1 ? " has" : "s have");
 }
 
 static int run(cli *c)
@@ -218,16 +226,13 @@ static int run(cli *c)
     if (rc != 0) return cli_packing_fail(c, &o, &st, &err);
     int code = cli_packing_end(c, &o, &st);
     if (st.ignored)
-        cli_warn(
-            c,
-            "%llu file%s skipped, hidden (a folder counts as one) or not an image by name (%s%s); --strict "
-            "takes every file",
-            (unsigned long long)st.ignored, st.ignored == 1 ? " was" : "s were", st.ignored_first,
-            st.ignored == 1 ? "" : ", ...");
+        cli_warn(c, "skipped %llu file%s hidden or %s no image suffix (%s%s); --strict takes every file",
+                 (unsigned long long)st.ignored, st.ignored == 1 ? " that is" : "s that are",
+                 st.ignored == 1 ? "has" : "have", st.ignored_first, st.ignored == 1 ? "" : ", ...");
     if (c->json) print_json(c, &st, check.output, &found);
-    else print_text(c, &st);
+    else print_text(c, &st, o.where != NULL);
     if (check.output && !c->json) {
-        cli_out(c, "%llu images with issues\n", (unsigned long long)found.found);
+        cli_out(c, "%llu image%s with issues\n", (unsigned long long)found.found, cli_s(found.found));
         cli_check_issues(c, check.output, &found, false);
     }
     return found.found > 0 ? CLI_FINDING : code;

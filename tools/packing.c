@@ -118,7 +118,9 @@ void cli_packing_became_set(cli *c, const char *pack, bool was_set)
     const char *base = leat__path_name(pack, &stem);
     if (was_set || !cli_packing_is_set(pack)) return;
     if (stem > 5 && strncmp(base + stem - 5, ".leat", 5) == 0) stem -= 5;
-    cli_say(c, "%s is now a set: it needs the files %.*s-*.leat beside it; leat compact makes one file again",
+    cli_say(c,
+            "%s is now a set: its samples are in the files %.*s-*.leat beside it; copy them along, or make "
+            "one file again with leat compact",
             pack, (int)stem, base);
 }
 

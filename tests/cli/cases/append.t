@@ -11,7 +11,7 @@ $ leat pack a -o p.leat --json | jget samples
 $ leat append b -o p.leat --json | jget samples existing
 2
 0
-! p.leat is now a set: it needs the files p-*.leat beside it; leat compact makes one file again
+! p.leat is now a set: its samples are in the files p-*.leat beside it; copy them along, or make one file again with leat compact
 
 $ leat info p.leat --json | jget samples fields.1.classes
 5

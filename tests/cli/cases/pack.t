@@ -174,7 +174,7 @@ $ echo text > photos/cat/notes.txt
 3
 1
 0
-! leat pack: warning: 1 file was skipped, hidden (a folder counts as one) or not an image by name (notes.txt); --strict takes every file
+! leat pack: warning: skipped 1 file that is hidden or has no image suffix (notes.txt); --strict takes every file
 
 # images beside the class folders have no label, and that is said
 $ mkdir -p beside/cat
@@ -237,7 +237,7 @@ $ cp photos/cat/1.png 'photos/cat/1\x.png'
 1
 1.png
 1\x.png
-! leat pack: warning: 1 file was skipped, hidden (a folder counts as one) or not an image by name (notes.txt); --strict takes every file
+! leat pack: warning: skipped 1 file that is hidden or has no image suffix (notes.txt); --strict takes every file
 ! leat export: back3/cat/1.png: already exists
 ! --force replaces files that were there before this run
 
