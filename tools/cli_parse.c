@@ -155,6 +155,10 @@ static int unknown_option(const cli_line *line, const char *name, leat_error *er
     }
     const char *near = nearest_of(name, names, n);
     const char *no = "";
+    if (leat__str_eq(name, "workers") || leat__str_eq(name, "num-workers")) { /* as PyTorch says */
+        for (size_t i = 0; i < n; i++)
+            if (leat__str_eq(names[i], "threads")) near = names[i];
+    }
     if (!near && leat__str_starts(name, "no-")) {
         near = nearest_of(name + 3, flags, n_flags);
         no = "no-";
@@ -264,8 +268,12 @@ static int check_args(const cli_line *line, leat_error *err)
         const size_t end = spec->many ? line->arg_count : LEAT_MIN(i + 1, line->arg_count);
         for (; i < end; i++) LEAT_TRY(check_word(spec, line->args[i], err));
     }
-    if (i < line->arg_count) return leat__fail(err, LEAT_EINVAL, "unexpected argument '%s'", line->args[i]);
-    return 0;
+    if (i == line->arg_count) return 0;
+    for (size_t p = 0; p < line->param_count; p++)
+        if (leat__str_eq(line->params[p]->name, "dataset"))
+            return leat__fail(err, LEAT_EINVAL, "unexpected argument '%s'; did you mean --dataset %s?",
+                              line->args[i], line->args[i]);
+    return leat__fail(err, LEAT_EINVAL, "unexpected argument '%s'", line->args[i]);
 }
 
 int cli_check_required(const cli_line *line, leat_error *err)

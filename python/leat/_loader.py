@@ -234,6 +234,8 @@ class Loader(Generic[B_co]):
         self._threads = _check.whole("threads", threads, 0, 4096)
         self._drop = drop = None if drop_last is None else _check.flag("drop_last", drop_last)
         self.channels_last = _check.flag("channels_last", channels_last)
+        if isinstance(transform, (list, tuple, ops.Op)):
+            raise ArgumentError("transform: ops belong to image=[...]; transform is a function of a whole batch")
         self.transform = _check.called("transform", transform)
         self._as_dict = _check.flag("as_dict", as_dict)
         self._doctor = _check.flag("doctor", doctor)

@@ -213,7 +213,19 @@ globals().update(_CLASSES)
 __all__ = ["Op", "text", "names", "view", *_CLASSES]
 
 
+# Transforms of torchvision that are another op here, or none.
+_TORCHVISION = {
+    "ToTensor": 'use ToDtype("float32"); batches are tensors already',
+    "PILToTensor": "leave it out; batches are tensors already",
+    "ToImage": "leave it out; batches are tensors already",
+    "ConvertImageDtype": 'use ToDtype("float32")',
+    "Compose": "give a list of ops",
+}
+
+
 def __getattr__(name: str) -> object:
+    if name in _TORCHVISION:
+        raise AttributeError(f"there is no op {name!r}: {_TORCHVISION[name]}")
     near = difflib.get_close_matches(name, _CLASSES, 1)
     hint = f"; did you mean {near[0]}?" if near and not name.startswith("_") else ""
     raise AttributeError(f"there is no op {name!r}{hint}")

@@ -337,3 +337,9 @@ def test_equal_class_names_of_a_dataset_get_their_number(inside):
     folder = Folder(samples=[], classes=["x", "x"], root=".", loader=None)
     assert leat.from_dataset(folder, "f.leat")["samples"] == 0
     assert leat.open("f.leat").classes() == ["x (0)", "x (1)"]
+
+
+def test_ops_as_transform_are_told_of_image(tmp_path):
+    for transform in ([leat.ops.CenterCrop(8)], leat.ops.CenterCrop(8)):
+        with pytest.raises(leat.ArgumentError, match=r"transform: ops belong to image=\[...\]"):
+            leat.Loader(tmp_path / "p.leat", transform=transform)

@@ -130,3 +130,9 @@ def test_numpy_scalars_are_numbers():
     for bad in (np.True_, np.array([[3]]), np.float64("nan"), np.str_("3")):
         with pytest.raises(leat.ArgumentError, match="CenterCrop.size"):
             ops.CenterCrop(bad)
+
+
+@pytest.mark.parametrize("name, use", [("ToTensor", 'ToDtype\\("float32"\\)'), ("Compose", "a list of ops"), ("PILToTensor", "leave it out")])
+def test_names_of_torchvision_are_explained(name, use):
+    with pytest.raises(AttributeError, match=f"there is no op '{name}': .*{use}"):
+        getattr(leat.ops, name)

@@ -145,6 +145,10 @@ def test_bad_input_is_one_line(packs, tmp_path):
     fails(leat.ArgumentError, "no CUDA device", accelerator="cuda") if not torch.cuda.is_available() else None
     other = make_pack(tmp_path / "four.leat", 12, classes=4)
     fails(leat.ArgumentError, "has 4 classes", val=other)
+    with leat.Writer(tmp_path / "names.leat", {"image": "image", "label": int}, classes={"label": ["c0", "x", "c2"]}, sync=False) as w:
+        for i in range(12):
+            w.append({"image": np.full((16, 16, 3), i, np.uint8), "label": i % 3}, key=str(i))
+    fails(leat.ArgumentError, "class 1 is 'x' there and 'c1' here", val=tmp_path / "names.leat")
     leat.train(packs["train"], output=tmp_path / "o", **TINY, max_steps=1)
     fails(leat.ExistsError, "has checkpoints already")
     fails(leat.ArgumentError, "is of another model: model is 'tiny_resnet'", model="resnet9", resume=True)

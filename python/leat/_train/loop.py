@@ -91,8 +91,10 @@ class Trainer:
             theirs = self.val.classes(0, o.label)
             names, others = self.facts.class_names, self.val.class_names
             if theirs > classes or names and others and names != others:
-                raise ArgumentError(f"{self.val.path}: has {theirs} classes, {self.facts.path} has {classes}; they must "
-                                    "be the same, in the same order")
+                differs = next((f"; class {i} is {a!r} there and {b!r} here" for i, (a, b) in enumerate(zip(others, names))
+                                if a != b), "")
+                raise ArgumentError(f"{self.val.path}: has {theirs} classes, {self.facts.path} has {classes}{differs}; they "
+                                    "must be the same, in the same order")
         return classes
 
     def _set_backends(self) -> None:

@@ -82,3 +82,9 @@ leat: unknown command 'ab[31m' (see leat --help)
 # help wins over what is missing
 $ leat completions --help | head -1
 leat completions - write a shell's completion script
+
+# words of other tools, and a pack where an option takes it
+$ leat load x.leat --workers 4; leat plan x.leat
+! leat load: unknown option --workers; did you mean --threads? (see leat load --help)
+! leat plan: unexpected argument 'x.leat'; did you mean --dataset x.leat? (see leat plan --help)
+= 2
