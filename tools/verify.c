@@ -117,7 +117,10 @@ static int run(cli *c)
         code = cli_fail(c, &err);
     } else {
         if (c->json) code = print_json(c, &w, &st);
-        if (st.damaged > 0)
+        if (st.damaged > 0 && st.samples == 0)
+            code = cli_failf(c, CLI_DATA, "%s: %llu finding%s, and no sample could be read", cli_arg(c, 0),
+                             (unsigned long long)st.damaged, cli_s(st.damaged));
+        else if (st.damaged > 0)
             code = cli_failf(c, CLI_DATA, "%s: %llu finding%s, %llu damaged sample%s of %llu", cli_arg(c, 0),
                              (unsigned long long)st.damaged, st.damaged == 1 ? "" : "s",
                              (unsigned long long)st.damaged_samples, st.damaged_samples == 1 ? "" : "s",

@@ -438,7 +438,7 @@ $ mkdir src && printf x > src/a.txt && leat pack src -o nodir/x.leat
 # a finding about the whole pack has no key and no page
 $ printf '\211LEAT\r\n\032' > head.leat; head -c 4000 /dev/zero >> head.leat; leat verify head.leat
 -	page -	offset 0	head.leat	header checksum does not match (byte 0)
-! leat verify: head.leat: 1 finding, 0 damaged samples of 0
+! leat verify: head.leat: 1 finding, and no sample could be read
 = 4
 
 # names of the file and the line stand there once
