@@ -104,10 +104,10 @@ static void note_rules(leat_plan *plan, const leat_plan_facts *given)
     if (f->gpus > 0 && f->ram_bytes > 0 && f->ram_bytes <= (8 * f->gpus + 5) * PLAN_GB)
         leat__plan_note(plan, "the guide's check fails: RAM > 8 GB x %u GPUs + 5 GB", f->gpus);
     if (f->cpus > 0 && f->ram_bytes > 0 && f->ram_bytes < 4 * PLAN_GB * f->cpus)
-        leat__plan_note(plan, "below the rule of thumb of 4 GB of RAM per vCPU (%u GB for %u)", 4 * f->cpus,
+        leat__plan_note(plan, "less RAM than 4 GB per vCPU, a rule of thumb: %u GB for %u vCPUs", 4 * f->cpus,
                         f->cpus);
     if (f->gpus > 0 && f->cpus > 0 && f->vram_bytes > 0 && f->vram_bytes * f->gpus < 2 * PLAN_GB * f->cpus)
-        leat__plan_note(plan, "below the rule of thumb of 2 GB of GPU memory per vCPU (%u GB for %u)",
+        leat__plan_note(plan, "less GPU memory than 2 GB per vCPU, a rule of thumb: %u GB for %u vCPUs",
                         2 * f->cpus, f->cpus);
     const plan_gpu *gpu = f->gpus > 0 ? leat__plan_gpu_find(f->gpu) : NULL;
     if (gpu != NULL && !gpu->sure)

@@ -119,7 +119,7 @@ static void vram_section(const leat_plan *p, leat__buf *out, bool ascii)
     leat__buf_printf(out, "\nGPU memory: %s: %s\n", bytes(v->total, a), leat_plan_verdict_name(v->verdict));
     bar(out, v->total, v->total, v->limit, ascii);
     part(out, "weights", v->weights, "");
-    part(out, "gradients", v->gradients, "of weights, at the peak");
+    part(out, "gradients", v->gradients, "of the weights, when memory is highest");
     part(out, "optimizer", v->optimizer, "");
     part(out, "activations", v->activations, "kept for backward, and its own at the peak");
     part(out, "batch", v->batch, "");

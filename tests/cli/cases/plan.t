@@ -59,7 +59,7 @@ Host memory, per node: 8.41 GiB, 10.3 GiB while a validation loader is alive: sa
 GPU memory: 18.4 GiB: safe
   █████···································  13 % of the limit
   weights             330 MiB
-  gradients           330 MiB  of weights, at the peak
+  gradients           330 MiB  of the weights, when memory is highest
   optimizer           660 MiB
   activations        16.4 GiB  kept for backward, and its own at the peak
   batch               147 MiB
