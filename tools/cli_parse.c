@@ -147,7 +147,7 @@ static int start(cli_line *line, const cli_command *command, char **argv, leat_e
 /* Fails with a message such as "unknown option --thread; did you mean --threads?". */
 static int unknown_option(const cli_line *line, const char *name, leat_error *err)
 {
-    const char *names[CLI_OPTIONS_MAX], *flags[CLI_OPTIONS_MAX];
+    const char *names[CLI_OPTIONS_MAX] = {NULL}, *flags[CLI_OPTIONS_MAX];
     size_t n = 0, n_flags = 0;
     for (size_t i = 0; i < line->param_count; i++) {
         names[n++] = line->params[i]->name;

@@ -368,10 +368,11 @@ static int ops_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool lis
     uint64_t out_pixels = (uint64_t)out->width * out->height;
     f->image = LEAT_MAX(1u, (uint32_t)(sqrt((double)out_pixels) + 0.5));
     int rc = plan_images(cli_given(c, "dataset") && !listed ? cli_str(c, "dataset") : NULL, p, f, &err);
-    leat__pipeline_close(&p);
-    if (rc != 0) return cli_fail(c, &err);
     uint32_t width = f->width > 0 ? f->width : LEAT__PLAN_WIDTH;
     uint32_t height = f->height > 0 ? f->height : LEAT__PLAN_HEIGHT;
+    f->crop_area = leat__plan_ops_area(p, width, height);
+    leat__pipeline_close(&p);
+    if (rc != 0) return cli_fail(c, &err);
     const bool on_pack = cli_given(c, "dataset") && !listed; /* measured; the table if that takes too long */
     if (tables_only(c) || on_pack) {
         bool sure;

@@ -8,11 +8,15 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "dsp/resize.h"
 #include "op/combine.h"
+#include "op/head.h"
+#include "op/pipeline.h"
 #include "op/spec.h"
 #include "plan/parts.h"
 
 #define TABLE_PIXELS (224.0 * 224.0)
+#define AREA_DRAWS 256
 
 static const plan_op_cost *row_of(const char *name)
 {
@@ -101,6 +105,7 @@ static void add_op(sum *s, const leat__op_spec *op)
         s->all = false;
         return;
     }
+    if (op->def->canvas) pixels = LEAT_MAX(pixels, pixels_in(&s->at, &same)); /* it fills its result */
     if (op->def->crops > 0) { /* it copies its crops, whatever the size of the image */
         same = true;
         s->images = images *= op->def->crops;
@@ -168,6 +173,26 @@ bool leat__plan_ops_us(const char *text, const char *isa, uint32_t width, uint32
     *us = s.us;
     *sure = s.sure;
     return s.all;
+}
+
+double leat__plan_ops_area(const leat__pipeline *p, uint32_t width, uint32_t height)
+{
+    double sum_of_shares = 0;
+    uint32_t drawn = 0;
+    for (uint64_t k = 0; k < AREA_DRAWS; k++) {
+        const leat__draw_key key = {.seed = k, .sample = k};
+        leat__recipe recipe;
+        leat__head h;
+        uint32_t x[2], y[2];
+        if (leat__pipeline_draw(p, &key, width, height, &recipe, NULL) != 0) continue;
+        leat__head_fuse(&h, &recipe, 0, width, height);
+        if (leat__axis_range(&h.ax, &x[0], &x[1], NULL) != 0 ||
+            leat__axis_range(&h.ay, &y[0], &y[1], NULL) != 0)
+            continue;
+        sum_of_shares += (double)(x[1] - x[0]) / width * (y[1] - y[0]) / height;
+        drawn++;
+    }
+    return drawn > 0 ? sum_of_shares / drawn : 1;
 }
 
 double leat__plan_cpu_times(const leat_plan_facts *f)

@@ -11,6 +11,7 @@
 #include <leat/plan.h>
 
 #include "base/buf.h"
+#include "op/pipeline.h"
 #include "plan/arch.h"
 #include "plan/plan_tables.h"
 
@@ -109,6 +110,8 @@ double leat__plan_step_s(const leat_plan_facts *f, const leat_plan_vram *v, doub
 double leat__plan_op_us(const char *name, const char *isa);
 bool leat__plan_ops_us(const char *ops, const char *isa, uint32_t width, uint32_t height, double *us,
                        bool *sure);
+/* Returns the mean share of an image of this size that its first ops read: what is decoded. */
+double leat__plan_ops_area(const leat__pipeline *p, uint32_t width, uint32_t height);
 double leat__plan_cpu_times(const leat_plan_facts *f);
 
 /* In decode.c. */

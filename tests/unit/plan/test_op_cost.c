@@ -156,6 +156,42 @@ static void the_cpu_counts_in_tables_not_in_measurements(void **state)
     assert_near(leat__plan_cpu_times(&f), 1, 0);
 }
 
+/* The share of the image that is decoded: by the ops, as --crop says for its own three. */
+static void the_first_ops_say_what_is_decoded(void **state)
+{
+    static const struct {
+        const char *ops;
+        double low, high;
+    } cases[] = {{"Resize((224,224))", 1, 1},
+                 {"Resize(256); CenterCrop(224)", 0.54, 0.62},
+                 {"RandomResizedCrop(224)", 0.36, 0.48},
+                 {"CenterCrop(100)", 0.053, 0.054},
+                 {"ColorJitter(0.4); CenterCrop(100)", 1, 1}};
+    (void)state;
+    for (size_t i = 0; i < LEAT_COUNT(cases); i++) {
+        leat__pipeline *p = NULL;
+        const leat__pipeline_opts o = {.ops = cases[i].ops};
+        assert_ok(leat__pipeline_open(&p, &o, NULL));
+        const double area = leat__plan_ops_area(p, 500, 375);
+        if (!(area >= cases[i].low && area <= cases[i].high)) fail_msg("%s: %g", cases[i].ops, area);
+        leat__pipeline_close(&p);
+    }
+}
+
+/* The cost of a canvas is that of its result, whose size varies. */
+static void a_canvas_costs_by_its_result(void **state)
+{
+    double small, large;
+    bool sure;
+    (void)state;
+    assert_true(leat__plan_ops_us("RandomZoomOut(side_range=(1,2), p=1); Resize((64,64))", "avx2", 400, 400,
+                                  &small, &sure));
+    assert_false(sure);
+    assert_true(leat__plan_ops_us("RandomZoomOut(side_range=(1,8), p=1); Resize((64,64))", "avx2", 400, 400,
+                                  &large, &sure));
+    assert_true(large > 5 * small);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +204,8 @@ int main(void)
         cmocka_unit_test(every_op_has_a_cost),
         cmocka_unit_test(unknown_ops_are_named),
         cmocka_unit_test(the_cpu_counts_in_tables_not_in_measurements),
+        cmocka_unit_test(the_first_ops_say_what_is_decoded),
+        cmocka_unit_test(a_canvas_costs_by_its_result),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static void rules_of_thumb_leave_notes(void **state)
     p = plan_of(f);
     all[0] = '\0';
     for (uint32_t i = 0; i < p.note_count; i++) strcat(all, p.notes[i]);
-    assert_contains(all, "4 GB of RAM per vCPU (64 GB for 16)");
+    assert_contains(all, "4 GB per vCPU, a rule of thumb: 64 GB for 16 vCPUs");
 }
 
 /* A caller built against a shorter struct gets the part it knows. */
