@@ -440,7 +440,7 @@ const cli_command cli_cmd_doctor = {
             {"grade", "fine, warning, critical or unknown"},
             {"confidence", "0 to 1"},
             {"complete", "false when something in missing[] could change the verdict"},
-            {"lost", "share of the step spent waiting for data"},
+            {"lost", "share of the step spent waiting for data, or in transform="},
             {"rates{}",
              "samples/s that io, cpu, delivery, device, loader and gpu (the trainer) could do; now"},
             {"shares{}", "of the step (wait, compute) and of the workers' time"},

@@ -64,7 +64,7 @@ uint32_t leat__share_bars(const leat_doctor_diagnosis *d, leat__bar out[LEAT__SH
         const char *name;
         double share;
     } rows[LEAT__SHARE_BARS] = {
-        {"waiting for data", d->lost},
+        {or_else(f->prepare_ms, 0) > 0 ? "wait and transform" : "waiting for data", d->lost},
         {"workers decoding", known(work) ? work * (1 - augment) : -1},
         {"workers augmenting", known(f->augment_share) ? or_else(work, 0) * augment : -1},
         {"work waits: worker", f->decode_ready},

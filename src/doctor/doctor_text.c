@@ -312,7 +312,10 @@ void leat__doctor_sentence(leat_doctor_diagnosis *d)
 static void trainer_evidence(leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
-    if (known(f->data_ms) && known(f->batch_ms))
+    if (known(f->data_ms) && known(f->batch_ms) && f->steps == 0)
+        SAY("waiting %.1f ms, training %.1f ms per step, computed from rates: no step was measured",
+            f->data_ms, f->batch_ms);
+    else if (known(f->data_ms) && known(f->batch_ms))
         SAY("waiting %.1f ms, training %.1f ms per step (p95 %.1f and %.1f), %.0f steps", f->data_ms,
             f->batch_ms, or_else(f->data_ms_p95, f->data_ms), or_else(f->batch_ms_p95, f->batch_ms),
             or_else(f->steps, 0));
@@ -465,9 +468,11 @@ static void say_disagreement(leat_doctor_diagnosis *d, uint32_t distrusted)
     for (uint32_t i = LEAT_LIMIT_IO; i < LEAT_LIMITS; i++) {
         if ((distrusted & 1u << i) == 0) continue;
         if (i == LEAT_LIMIT_IO && f->samples_per_s <= f->io_warm) continue;
-        FIND("measurements disagree: %s alone %s samples/s, the whole run %s: the machine was busy; not "
+        const bool run = i == LEAT_LIMIT_IO || known(f->copy_ms) || f->samples_per_s >= f->loader;
+        FIND("measurements disagree: %s alone %s samples/s, the whole %s %s: the machine was busy; not "
              "counted",
-             names[i], rate_text(r.part[i], a), rate_text(f->samples_per_s, b));
+             names[i], rate_text(r.part[i], a), run ? "run" : "loader",
+             rate_text(run ? f->samples_per_s : f->loader, b));
     }
 }
 

@@ -83,6 +83,9 @@ static void shares_stay_within_the_bar(void **state)
         assert_true(strlen(rows[i].name) <= 18);
         if (strcmp(rows[i].name, "CPUs busy") == 0) assert_string_equal(rows[i].value, "100.0 %");
     }
+    d.facts.prepare_ms = 5; /* lost is of both */
+    leat__share_bars(&d, rows);
+    assert_string_equal(rows[0].name, "wait and transform");
 }
 
 int main(void)
