@@ -389,7 +389,7 @@ PACK = {
 # of every command with remote paths; tests/remote/test_commands.py tries them on each
 REMOTE = {
     "anonymous": lambda c: c.unsigned(),
-    "ca-file": lambda c: run("load", c.plain, "--ca-file", c.file("nowhere"), code=4).stderr.index("--ca-file"),
+    "ca-file": lambda c: run("load", c.plain, "--ca-file", c.file("nowhere"), code=2).stderr.index("--ca-file"),
 }
 LOAD |= REMOTE
 PACK |= REMOTE

@@ -106,7 +106,7 @@ ADDED = {
     "cache": ["process"],
     "memory": ["200M"],
     "single-loader": [None],
-    "solve": ["batch"],
+    "solve": ["batch", FACTS[:-2]],
     "recommend": ["images", FACTS[:4]],
     "hashes": [120, TEXT],
     "bands": [10, TEXT],

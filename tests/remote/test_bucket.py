@@ -678,7 +678,8 @@ class Failing(Case):
                     self.bucket.seen.clear()
                     self.bucket.fail_after, self.bucket.failure = 8 if "random" in command else 3, (status, "Code")
                     told = self.run_leat(*command, code=4)
-                    self.assertIn(f"was {word} while it was being read", told)
+                    # a busy machine may send the first request twice, and fail while it opens the pack
+                    self.assertRegex(told, f"was {word} while it was being read|the server answered {status}")
                     self.assertNotIn("not exported", told)
                     self.assertLess(self.bucket.count("GET"), 100)
 
