@@ -356,7 +356,7 @@ class Bucket:
                     elif bucket.outage_gets == 2:
                         bucket.fail_after = 0
                     self.answer(503, b"<Error><Code>SlowDown</Code></Error>")
-                elif bucket.count("GET") > bucket.fail_after:
+                elif bucket.count("GET") > bucket.fail_after and (self.headers.get("If-Match") or not bucket.opens):
                     status, code = bucket.failure
                     self.answer(status, f"<Error><Code>{code}</Code></Error>".encode())
                 elif path in bucket.forbidden:
@@ -443,6 +443,7 @@ class Bucket:
         self.hold = 0.0  # seconds before an object appears, even when the client hung up
         self.fail_after = 1 << 60  # later GETs are answered with `failure`
         self.failure = 500, "InternalError"
+        self.opens = False  # except those that open an object, which carry no If-Match
         self.outage_key, self.outage_gets = "", 0  # the first GETs of this object fail, and after two of them all GETs,
         self.outage_ends = False  # or none
         self.forbidden: set[str] = set()  # objects whose GET is answered with 403

@@ -667,6 +667,7 @@ class Failing(Case):
         """The epoch ends with an error, whatever the policy."""
         self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep", "--page-bytes", "64K")
         self.bucket.objects["/b/p.leat"] = pathlib.Path(self.path("p.leat")).read_bytes()
+        self.bucket.opens = True  # a busy machine may open the pack with more requests than one
         load = "load", "s3://b/p.leat", "--batch", "8", "-s", "64"
         commands = [(*load, "--on-error", policy, "--order", order)
                     for policy in ("fail", "skip", "replace") for order in ("random", "sequential")]
@@ -678,8 +679,7 @@ class Failing(Case):
                     self.bucket.seen.clear()
                     self.bucket.fail_after, self.bucket.failure = 8 if "random" in command else 3, (status, "Code")
                     told = self.run_leat(*command, code=4)
-                    # a busy machine may send the first request twice, and fail while it opens the pack
-                    self.assertRegex(told, f"was {word} while it was being read|the server answered {status}")
+                    self.assertIn(f"was {word} while it was being read", told)
                     self.assertNotIn("not exported", told)
                     self.assertLess(self.bucket.count("GET"), 100)
 
