@@ -139,7 +139,9 @@ static void put_scores(const filter *f, leat__text_chunk *c, const leat__line *l
     leat__buf_puts(out, "{\"id\":");
     leat__line_id_json(&f->names, c, line, r, out);
     for (unsigned i = 0; i < leat__score_total; i++) {
-        leat__buf_printf(out, ",\"%s\":", leat__scores[i].name);
+        leat__buf_puts(out, ",\"");
+        leat__buf_puts(out, leat__scores[i].name);
+        leat__buf_puts(out, "\":");
         leat__reason_score(i, counts, out);
     }
     leat__reason_lang(counts, out);

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/num.h"
+#include "base/rng.h"
 
 static void nesting_commas_and_escapes(void **state)
 {
@@ -124,10 +125,58 @@ static void numbers_without_a_writer(void **state)
     leat__buf_reset(&b);
 }
 
+/* The fewest digits from 15 on that read back equal, by printf and strtod. */
+static const char *reference(double v, char text[40])
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, 40, "%.*g", digits, v);
+        if (strtod(text, NULL) == v) break;
+    }
+    return text;
+}
+
+static void numbers_without_a_writer_are_those_of_printf(void **state)
+{
+    static const double edges[] = {1e-4,
+                                   9.9999999999999991e-5,
+                                   9.9999999999999978e-2,
+                                   0.1,
+                                   0.99999999999999989,
+                                   1.0000000000000002,
+                                   9.999999999999998,
+                                   999999999999999.88,
+                                   999999999999999.0,
+                                   1e15,
+                                   1.0000000000000001e15,
+                                   5e-324,
+                                   1.7e308,
+                                   0.5,
+                                   0.0001220703125,
+                                   281474976710655.97};
+    char text[40];
+    leat__rng r;
+    leat__buf b;
+    leat__rng_init(&r, 3, 0, 0, 0);
+    leat__buf_init(&b, LEAT__MEM_MISC, 1000);
+    for (int i = 0; i < 200000; i++) {
+        double v =
+            (double)(leat__rng_u64(&r) % 100000) / (double)(1 + leat__rng_u64(&r) % 100000); /* a share */
+        if (i % 3 == 1) v = ldexp((double)(leat__rng_u64(&r) >> 11), -(int)(leat__rng_u64(&r) % 80));
+        if (i % 7 == 1) v = (double)(leat__rng_u64(&r) % 1000000) / 1e6;
+        if (i < (int)LEAT_COUNT(edges)) v = edges[i];
+        if (v == trunc(v) && v < 1e15) continue;
+        leat__buf_clear(&b);
+        leat__json_number(&b, i % 5 == 1 ? -v : v);
+        assert_string_equal(leat__buf_str(&b), reference(i % 5 == 1 ? -v : v, text));
+    }
+    leat__buf_reset(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_without_a_writer),
+        cmocka_unit_test(numbers_without_a_writer_are_those_of_printf),
         cmocka_unit_test(nesting_commas_and_escapes),
         cmocka_unit_test(bad_bytes_become_replacement_characters),
         cmocka_unit_test(numbers_read_back_equal),
