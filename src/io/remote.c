@@ -22,6 +22,7 @@
 #include "io/store.h"
 
 #define TAIL_BYTES (256u << 10)
+#define OPEN_TRIES 3 /* a file that is replaced while it is opened is opened again: nothing was read yet */
 /* Bytes of a joined request: as many as arrive in JOIN_TIME_NS at the current rate, so that with a slow
  * server the first pages do not wait for their neighbours. Large requests cost a server less CPU time per
  * byte. */
@@ -155,6 +156,17 @@ static int changed(get *g, leat__http_req *r)
     return r->rc;
 }
 
+/* Sets the error if the answer says that a file that existed has changed: it was replaced (412, 304, 416) or
+ * removed. */
+static bool says_changed(leat__http_req *r)
+{
+    const bool gone = r->status == 404 || r->status == 410;
+    if (!gone && r->status != 412 && r->status != 304 && r->status != 416) return false;
+    r->rc = leat__fail(&r->err, LEAT_ECHANGED, "%s: was %s while it was being read", r->what,
+                       gone ? "removed" : "replaced");
+    return true;
+}
+
 static int prepare(leat__http_req *r, leat_error *err)
 {
     get *g = (get *)r;
@@ -238,16 +250,7 @@ static void take(leat__http_req *r, const char *data, size_t len)
 static leat__http_verdict judge(leat__http_req *r)
 {
     get *g = (get *)r;
-    if (r->refused) return LEAT__HTTP_DONE; /* accept has set the error */
-    if (r->status == 412 || r->status == 304) {
-        changed(g, r);
-        return LEAT__HTTP_DONE;
-    }
-    if (r->status == 404 || r->status == 410) {
-        r->rc = leat__fail(&r->err, LEAT_ECHANGED, "%s: was removed while it was being read", g->file->path);
-        return LEAT__HTTP_DONE;
-    }
-    if (r->status == 416) return changed(g, r), LEAT__HTTP_DONE;
+    if (r->refused || says_changed(r)) return LEAT__HTTP_DONE; /* accept has set the error, if refused */
     if (r->status / 100 != 2) return leat__call_judge(r);
     if (g->ranges == NULL) return LEAT__HTTP_DONE;
     r->rc = leat__fail(&r->err, LEAT_EIO, "%s: the body ended at byte %llu", g->file->path,
@@ -432,6 +435,9 @@ static int accept_tail(leat__http_req *r)
 
 static leat__http_verdict judge_tail(leat__http_req *r)
 {
+    const leat__remote *f = r->cookie;
+    /* without an earlier answer about the file, 404 and 416 may mean that it does not exist or is empty */
+    if ((f->size > 0 || r->status == 412) && says_changed(r)) return LEAT__HTTP_DONE;
     if (r->refused && r->status == 206) {
         r->rc = leat__fail(&r->err, LEAT_EIO, "%s: the server sent %s (Content-Range)", r->what,
                            r->has_range   ? "another range than requested"
@@ -474,8 +480,12 @@ static int ask_tail(leat__remote *f, leat_error *err)
         .prepare = leat__call_prepare, .accept = accept_tail, .judge = judge_tail};
     char range[64];
     leat__call c = {.store = f->store, .key = f->key};
-    c.http = (leat__http_req){
-        .ops = &ops, .what = f->path, .method = "GET", .urgent = true, .body_max = TAIL_BYTES + 4096};
+    c.http = (leat__http_req){.ops = &ops,
+                              .what = f->path,
+                              .method = "GET",
+                              .urgent = true,
+                              .body_max = TAIL_BYTES + 4096,
+                              .cookie = f};
     /* Azure and some web servers do not support ranges counted from the end. */
     if (f->size > 0)
         snprintf(range, sizeof range, "bytes=%llu-%llu",
@@ -485,7 +495,7 @@ static int ask_tail(leat__remote *f, leat_error *err)
     leat__call_header(&c, "range", range);
     if (f->size > 0 && f->etag[0] != '\0') leat__call_header(&c, "if-match", f->etag);
     int rc = leat__call_run(&c, err);
-    if (c.http.status == 416) rc = LEAT_EAGAIN; /* an empty object has no ranges */
+    if (c.http.status == 416 && f->size == 0) rc = LEAT_EAGAIN; /* an empty object has no ranges */
     if (rc == 0) {
         f->size = c.http.has_range ? c.http.range_total : c.http.body.len;
         f->tail_at = c.http.has_range ? c.http.range_first : 0;
@@ -498,8 +508,10 @@ static int ask_tail(leat__remote *f, leat_error *err)
     return rc;
 }
 
-static int find_out(leat__remote *f, leat_error *err)
+static int find_out_once(leat__remote *f, leat_error *err)
 {
+    f->size = 0;
+    f->etag[0] = f->modified[0] = '\0';
     if (leat__store_scheme(f->store) == LEAT__SCHEME_AZ) {
         LEAT_TRY(ask_size(f, err));
         if (f->size > 0) LEAT_TRY(ask_tail(f, err));
@@ -512,6 +524,14 @@ static int find_out(leat__remote *f, leat_error *err)
     }
     f->match = f->etag[0] == '"'; /* not W/"…": a weak ETag never matches */
     return 0;
+}
+
+/* Finds size, ETag and end of the file. */
+static int find_out(leat__remote *f, leat_error *err)
+{
+    int rc = LEAT_ECHANGED;
+    for (int i = 0; i < OPEN_TRIES && rc == LEAT_ECHANGED; i++) rc = find_out_once(f, err);
+    return rc;
 }
 
 int leat__remote_open(leat__remote **out, const char *path, leat_error *err)

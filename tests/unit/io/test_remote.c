@@ -304,6 +304,72 @@ static void wrong_answers(void **state)
     expect_error(failing, LEAT_EIO, "500 (bytes 5 to 104)");
 }
 
+static const char *refusal; /* answer to the first `refused` GETs */
+static int refused;
+
+/* Azure's way: size and ETag by HEAD, then the end by GET. */
+static void changing(web_request *q)
+{
+    web_file *f = q->w->cookie;
+    char head[64], *body = calloc(1, f->size);
+    snprintf(head, sizeof head, "ETag: %s\r\n", f->etag);
+    if (strncmp(q->head, "HEAD", 4) == 0) web_reply(q, "200 OK", head, body, f->size);
+    else if (refused > 0) {
+        refused--;
+        f->etag = "\"two\"";
+        f->size = SIZE / 2;
+        web_reply(q, refusal, "", "", 0);
+    } else web_range(q, f, 0);
+    free(body);
+}
+
+static void changes_while_it_is_opened(void **state)
+{
+    static const char *const rows[][2] = {{"412 Precondition Failed", "replaced"},
+                                          {"416 Range Not Satisfiable", "replaced"},
+                                          {"404 Not Found", "removed"},
+                                          {"410 Gone", "removed"}};
+    leat__remote *f;
+    leat_error err;
+    char words[64];
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        begin(changing);
+        setenv("AZURE_STORAGE_ENDPOINT", server.url, 1);
+        setenv("LEAT_ANONYMOUS", "1", 1);
+        refusal = rows[i][0];
+        refused = 2;
+        assert_ok(leat__remote_open(&f, "az://c/f", NULL)); /* opened again: nothing was read yet */
+        assert_int_equal(leat__remote_size(f), SIZE / 2);
+        check_read(f, 7, 1000, 1000);
+        leat__remote_close(&f);
+        assert_int_equal(refused, 0);
+        refused = 3;
+        assert_code(LEAT_ECHANGED, leat__remote_open(&f, "az://c/f", &err));
+        snprintf(words, sizeof words, "az://c/f: was %s while it was being read", rows[i][1]);
+        assert_string_equal(err.message, words);
+        end();
+    }
+    unsetenv("AZURE_STORAGE_ENDPOINT");
+    unsetenv("LEAT_ANONYMOUS");
+}
+
+static void never_there(web_request *q)
+{
+    web_reply(q, refusal, "", "", 0);
+}
+
+static void opening_what_is_not_there(void **state)
+{
+    (void)state;
+    refusal = "404 Not Found";
+    expect_error(never_there, LEAT_ENOENT, "the server answered 404");
+    refusal = "412 Precondition Failed"; /* a condition that was not sent */
+    expect_error(never_there, LEAT_ECHANGED, "replaced while it was being read");
+    refusal = "416 Range Not Satisfiable";
+    expect_error(never_there, LEAT_EIO, "the server answered 416");
+}
+
 static void tiny(web_request *q)
 {
     web_reply(q, "200 OK", "ETag: \"t\"\r\n", "all of it", 9);
@@ -456,6 +522,8 @@ int main(void)
         cmocka_unit_test(late_requests_are_hedged),
         cmocka_unit_test(a_broken_body_is_resumed),
         cmocka_unit_test(wrong_answers),
+        cmocka_unit_test(changes_while_it_is_opened),
+        cmocka_unit_test(opening_what_is_not_there),
         cmocka_unit_test(small_files),
         cmocka_unit_test(reads_are_canceled),
         cmocka_unit_test(a_lane_is_stopped),
