@@ -17,7 +17,6 @@
 #include "io/dir.h"
 #include "io/file.h"
 #include "io/object.h"
-#include "io/remote.h"
 #include "io/uploads.h"
 #include "pack/layout.h"
 #include "pack/reader.h"
@@ -107,17 +106,16 @@ void leat__bucket_pack_unlock(leat__bucket_pack *s)
     leat__free(path);
 }
 
-/* Fails when the bucket does not exist, before a pack is made that cannot be stored. An answer to HEAD does
- * not tell a missing bucket from a missing object. */
+/* Fails when the bucket or container does not exist, before a pack is made that cannot be stored. An answer
+ * to HEAD does not tell a missing bucket from a missing object, so the object is read. */
 static int need_bucket(const char *remote, leat_error *err)
 {
-    leat_error why = {0};
-    leat__remote *f = NULL;
-    const int rc = leat__remote_open(&f, remote, &why);
-    leat__remote_close(&f);
-    if (rc == 0 || !leat__store_gone(&why)) return 0;
-    if (err != NULL) *err = why;
-    return rc;
+    leat__object_get g = {.path = remote, .max = 1u << 16};
+    leat__object_get_all(&g, 1);
+    leat__buf_reset(&g.body);
+    if (g.rc == 0 || !leat__store_gone(&g.err)) return 0;
+    if (err != NULL) *err = g.err;
+    return g.rc;
 }
 
 int leat__bucket_pack_open(leat__bucket_pack *s, const char *remote, bool replace, bool resume,

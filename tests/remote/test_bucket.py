@@ -383,6 +383,16 @@ class Refusals(Case):
         self.assertIn("the server answered 404 NoSuchBucket", self.pack(code=4))
         self.assertEqual((os.listdir(self.path("stage")), self.bucket.count("PUT")), ([], 0))
 
+    def test_a_container_that_does_not_exist(self) -> None:
+        pack = "pack", self.path("images"), "-o", "az://c/p.leat", "--images", "keep"
+        env = {"AZURE_STORAGE_ENDPOINT": f"http://127.0.0.1:{self.bucket.port}", "LEAT_ANONYMOUS": "1"}
+        self.bucket.fail_after, self.bucket.failure = 0, (404, "ContainerNotFound")
+        self.assertIn("az://c/p.leat: GET: the server answered 404 ContainerNotFound", self.run_leat(*pack, code=4, **env))
+        self.assertEqual((os.listdir(self.path("stage")), self.bucket.count("PUT")), ([], 0))
+        self.bucket.failure = 404, "BlobNotFound"
+        self.run_leat(*pack, **env)
+        self.assertIn("/c/p.leat", self.bucket.objects)
+
     def test_uploads_of_other_stores(self) -> None:
         for path in "az://c/p", "https://127.0.0.1/p":
             self.assertIn("for s3:// and gs:// only", self.run_leat("uploads", path, code=2))
