@@ -21,6 +21,7 @@
 #include "io/xml.h"
 
 #define EARLY_NS (300 * LEAT_NS_PER_S) /* refresh this long before they expire */
+#define FAILURES_MAX 3u                /* consecutive failed refreshes before requests fail */
 #define FILE_MAX_BYTES (1u << 20)
 #define IMDS "http://169.254.169.254"
 #define GCE "http://metadata.google.internal"
@@ -33,7 +34,8 @@ struct leat__creds {
     bool refreshing;
     uint64_t retry_ns; /* monotonic: no refresh before this time */
     leat__thread thread;
-    leat_error failure; /* of the last refresh */
+    uint32_t failures;  /* consecutive refreshes that failed */
+    leat_error failure; /* of the last of them */
     char region[64];    /* of the instance; set by the first fetch */
 };
 
@@ -675,12 +677,13 @@ static void refresh(void *arg)
     if (rc == 0) {
         leat__cred_reset(&s->now);
         s->now = fresh;
-        leat__error_reset(&s->failure);
+        s->failures = 0;
     } else {
         leat__cred_reset(&fresh);
         s->failure = err;
+        s->failures++;
     }
-    s->retry_ns = leat__clock_ns() + (rc == 0 ? 1 : 10) * LEAT_NS_PER_S;
+    s->retry_ns = leat__clock_ns() + (s->failures < FAILURES_MAX ? 1 : 10) * LEAT_NS_PER_S;
     s->refreshing = false;
     leat__mutex_unlock(&s->lock);
 }
@@ -700,7 +703,7 @@ int leat__creds_get(leat__creds *s, leat__cred *copy, leat_error *err)
     uint64_t now = leat__clock_wall_ns();
     if (s->now.expires_ns != 0 && now + EARLY_NS > s->now.expires_ns) start_refresh_locked(s);
     bool over = s->now.expires_ns != 0 && now > s->now.expires_ns;
-    if (over && (s->refreshing || s->failure.code == 0)) {
+    if (over && (s->refreshing || s->failures < FAILURES_MAX)) {
         rc = LEAT_EAGAIN;
     } else if (over) {
         if (err != NULL) *err = s->failure;

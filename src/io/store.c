@@ -515,19 +515,23 @@ static bool move(leat__call *c)
     return moved;
 }
 
+/* Has the credentials fetched again when the answer says that they have expired. The loop bounds only
+ * consecutive attempts, so a long transfer may outlive any number of session tokens. An answer to HEAD has no
+ * body: Amazon's 400 is then tried once. */
 static bool expired(leat__call *c)
 {
+    leat__http_req *r = &c->http;
     leat__buf code;
-    leat__xml xml = {c->http.body.data, c->http.body.len};
-    if (c->renewed > 2 || c->store->creds == NULL) return false;
+    leat__xml xml = {r->body.data, r->body.len};
+    if (c->store->creds == NULL) return false;
     leat__buf_init(&code, LEAT__MEM_IO, URL_MAX);
     bool is = leat__xml_text(xml, "Code", &code);
+    if (!is && strcmp(r->method, "HEAD") == 0 && r->status == 400 && r->barren == 0)
+        return leat__creds_expire(c->store->creds);
     is = is && (strcmp(leat__buf_str(&code), "ExpiredToken") == 0 ||
                 strcmp(leat__buf_str(&code), "TokenRefreshRequired") == 0);
     leat__buf_reset(&code);
-    if (!is || !leat__creds_expire(c->store->creds)) return false;
-    c->renewed++;
-    return true;
+    return is && leat__creds_expire(c->store->creds);
 }
 
 /* Compares the regions of bucket and machine, after the first success: a signature for a wrong region is

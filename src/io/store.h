@@ -32,8 +32,8 @@ typedef struct leat__call {
     size_t query_count;
     leat__header headers[LEAT__CALL_HEADERS]; /* names in lower case */
     size_t header_count;
-    char payload[65];        /* hash of the body; "" = none (leat__call_hash) */
-    uint32_t moved, renewed; /* number of retries with another region, and with new credentials */
+    char payload[65]; /* hash of the body; "" = none (leat__call_hash) */
+    uint32_t moved;   /* number of retries with another region */
 } leat__call;
 
 void leat__call_query(leat__call *c, const char *name, const char *value);

@@ -13,6 +13,7 @@ static web server;
 static leat__http *http;
 
 static int stale; /* number of times that expired credentials were sent */
+static int down;  /* number of requests for /flaky that fail */
 
 /* All metadata services in one; /short returns credentials that expire in two seconds, /past expired ones. */
 static void services(web_request *q)
@@ -25,7 +26,10 @@ static void services(web_request *q)
         snprintf(until, sizeof until, "2020-11-18T13:30:00Z");
         stale++;
     }
-    if (strstr(q->head, "PUT /latest/api/token") != NULL) {
+    if (strstr(q->head, " /flaky") != NULL && down > 0) {
+        down--;
+        web_reply(q, "500 Oh", "", "", 0);
+    } else if (strstr(q->head, "PUT /latest/api/token") != NULL) {
         web_reply(q, "200 OK", "", "imds-token", 10);
     } else if (strstr(q->head, "GET /latest/meta-data/iam/security-credentials/ ") != NULL) {
         web_reply(q, "200 OK", "", "role", 4);
@@ -305,6 +309,36 @@ static void keys_of_the_environment_cannot_be_renewed(void **state)
     end();
 }
 
+/* One failure of the service does not end a run: three consecutive ones do. */
+static void failed_renewals(void **state)
+{
+    leat__creds *c;
+    leat__cred cred = {0};
+    leat_error err;
+    char url[128];
+    (void)state;
+    begin();
+    down = 0;
+    snprintf(url, sizeof url, "%s/flaky", server.url);
+    setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", url, 1);
+    assert_ok(leat__creds_open(&c, LEAT__SCHEME_S3, false, http, NULL));
+    for (int failures = 2; failures <= 3; failures++) {
+        int rc = LEAT_EAGAIN;
+        down = failures;
+        assert_true(leat__creds_expire(c));
+        for (int i = 0; i < 1500 && rc == LEAT_EAGAIN; i++) {
+            rc = leat__creds_get(c, &cred, &err);
+            usleep(10000);
+        }
+        assert_code(failures == 2 ? 0 : LEAT_EPERM, rc);
+        assert_int_equal(down, 0);
+        leat__cred_reset(&cred);
+    }
+    assert_contains(err.message, "the container's credentials service does not answer");
+    leat__creds_close(&c);
+    end();
+}
+
 static void anonymous_needs_nothing(void **state)
 {
     leat__creds *c;
@@ -329,6 +363,7 @@ int main(void)
         cmocka_unit_test(half_of_the_default_profile),
         cmocka_unit_test(expired_on_arrival),
         cmocka_unit_test(keys_of_the_environment_cannot_be_renewed),
+        cmocka_unit_test(failed_renewals),
         cmocka_unit_test(anonymous_needs_nothing),
     };
     if (leat__http_ref(&http, NULL) != 0) return 77;

@@ -370,6 +370,69 @@ static void opening_what_is_not_there(void **state)
     expect_error(never_there, LEAT_EIO, "the server answered 416");
 }
 
+static atomic_int issued, used; /* session tokens */
+static int lasting;             /* tokens from this one on last */
+
+/* A bucket and its credentials service. A token is good for one request, whose body breaks off. */
+static void short_tokens(web_request *q)
+{
+    char text[256] = "", expired[] = "<Error><Code>ExpiredToken</Code></Error>";
+    int number = 0;
+    if (strstr(q->head, "GET /creds") != NULL) {
+        int n = snprintf(text, sizeof text,
+                         "{\"AccessKeyId\":\"i\",\"SecretAccessKey\":\"s\",\"Token\":\"t%d\","
+                         "\"Expiration\":\"2099-01-01T00:00:00Z\"}",
+                         atomic_fetch_add(&issued, 1) + 1);
+        web_reply(q, "200 OK", "", text, (size_t)n);
+        return;
+    }
+    web_header(q, "x-amz-security-token", text, sizeof text);
+    sscanf(text, "t%d", &number);
+    if (number <= atomic_load(&used)) {
+        web_reply(q, "400 Bad Request", "", expired, strlen(expired));
+        return;
+    }
+    if (number < lasting) atomic_store(&used, number);
+    web_range(q, q->w->cookie, number > 1 && number < lasting ? 100000 : 0);
+}
+
+static void begin_tokens(void)
+{
+    char creds[128];
+    begin(short_tokens);
+    atomic_store(&issued, 0);
+    atomic_store(&used, 0);
+    snprintf(creds, sizeof creds, "%s/creds", server.url);
+    setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", creds, 1);
+    setenv("AWS_ENDPOINT_URL", server.url, 1);
+}
+
+static void tokens_are_renewed_as_often_as_they_expire(void **state)
+{
+    leat__remote *f;
+    leat_error err;
+    size_t got;
+    char *buf = malloc(1 << 20);
+    (void)state;
+    begin_tokens();
+    lasting = 7;
+    assert_ok(leat__remote_open(&f, "s3://b/f", NULL));
+    check_read(f, 5, 1 << 20, 1 << 20); /* one request, of which six tokens expire */
+    assert_int_equal(issued, 7);
+    leat__remote_close(&f);
+    end();
+    begin_tokens();
+    lasting = 1;
+    assert_ok(leat__remote_open(&f, "s3://b/f", NULL));
+    atomic_store(&used, 1000); /* from now on every token is refused */
+    assert_code(LEAT_EIO, leat__remote_pread(f, buf, 1000, 5, &got, &err));
+    assert_contains(err.message,
+                    "gave up after 4 attempts: s3://b/f: GET: the server answered 400 ExpiredToken");
+    leat__remote_close(&f);
+    end();
+    free(buf);
+}
+
 static void tiny(web_request *q)
 {
     web_reply(q, "200 OK", "ETag: \"t\"\r\n", "all of it", 9);
@@ -524,6 +587,7 @@ int main(void)
         cmocka_unit_test(wrong_answers),
         cmocka_unit_test(changes_while_it_is_opened),
         cmocka_unit_test(opening_what_is_not_there),
+        cmocka_unit_test(tokens_are_renewed_as_often_as_they_expire),
         cmocka_unit_test(small_files),
         cmocka_unit_test(reads_are_canceled),
         cmocka_unit_test(a_lane_is_stopped),

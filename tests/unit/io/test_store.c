@@ -168,6 +168,53 @@ static void a_region_with_odd_characters_is_not_followed(void **state)
     end();
 }
 
+static int issued; /* session tokens */
+
+/* The first token has expired, which an answer to HEAD says only with its status. */
+static void first_token_expired(web_request *q)
+{
+    char body[128];
+    if (strstr(q->head, "GET /creds") != NULL) {
+        int n =
+            snprintf(body, sizeof body, "{\"AccessKeyId\":\"i\",\"SecretAccessKey\":\"s\",\"Token\":\"t%d\"}",
+                     ++issued);
+        web_reply(q, "200 OK", "", body, (size_t)n);
+    } else if (strstr(q->head, "token: t1") != NULL) web_reply(q, "400 Bad Request", "", "", 0);
+    else web_reply(q, strstr(q->head, "/odd") != NULL ? "400 Bad Request" : "200 OK", "", "fine", 4);
+}
+
+static int head(leat__store *s, const char *key, leat_error *err)
+{
+    leat__call c = {.store = s, .key = key};
+    c.http = (leat__http_req){.what = "test", .method = "HEAD"};
+    int rc = leat__call_run(&c, err);
+    leat__http_req_reset(&c.http);
+    return rc;
+}
+
+static void tokens_that_expire_before_a_head(void **state)
+{
+    leat__store *s;
+    leat_error err;
+    char creds[128];
+    (void)state;
+    begin(first_token_expired);
+    unsetenv("AWS_ACCESS_KEY_ID");
+    unsetenv("AWS_SECRET_ACCESS_KEY");
+    snprintf(creds, sizeof creds, "%s/creds", server.url);
+    setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", creds, 1);
+    issued = 0;
+    assert_ok(leat__store_open(&s, "s3://bucket/k", NULL));
+    assert_ok(head(s, "k", NULL));
+    assert_int_equal(issued, 2);
+    assert_code(LEAT_EIO, head(s, "odd", &err)); /* 400 for another reason: renewed once */
+    assert_contains(err.message, "the server answered 400");
+    assert_int_equal(issued, 3);
+    leat__store_close(&s);
+    unsetenv("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+    end();
+}
+
 static void wrong_endpoints(void **state)
 {
     leat_error err;
@@ -189,6 +236,7 @@ int main(void)
         cmocka_unit_test(another_region_is_followed_and_noted),
         cmocka_unit_test(a_region_with_odd_characters_is_not_followed),
         cmocka_unit_test(the_region_follows_the_bucket),
+        cmocka_unit_test(tokens_that_expire_before_a_head),
         cmocka_unit_test(wrong_endpoints),
     };
     if (leat__http_ref(&http, NULL) != 0) return 77;
