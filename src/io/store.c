@@ -562,6 +562,38 @@ bool leat__store_gone(const leat_error *err)
     return false;
 }
 
+static bool has_query(const leat__call *c, const char *name)
+{
+    for (size_t i = 0; i < c->query_count; i++)
+        if (strcmp(c->query[i].name, name) == 0) return true;
+    return false;
+}
+
+/* Returns what a server lacks that answers 501 to the request, and what to do. */
+static const char *lacking(const leat__call *c)
+{
+    const bool reads = leat__http_reads(&c->http);
+    if (has_header(c->headers, c->header_count, "if-none-match"))
+        return "it cannot write an object only if none exists (If-None-Match): `force` writes without that "
+               "condition";
+    if (!reads && (has_query(c, "uploads") || has_query(c, "partNumber") || has_query(c, "uploadId")))
+        return "it has no multipart uploads: files of at most 16 MiB need none (`shard_bytes` 16M)";
+    if (has_query(c, "uploads") || has_query(c, "uploadId")) return "it cannot list unfinished uploads";
+    if (has_query(c, "list-type")) return "it has no ListObjectsV2: name the objects in a manifest";
+    if (has_header(c->headers, c->header_count, "range"))
+        return "it cannot read ranges: copy the file to a local disk or another server";
+    if (strcmp(c->http.method, "DELETE") == 0) return "it cannot remove objects";
+    return "it lacks this operation: use another server";
+}
+
+/* Adds to a message of 501 what the server lacks. */
+static void explain_lack(leat__call *c)
+{
+    char *message = c->http.err.message;
+    const size_t len = strlen(message);
+    snprintf(message + len, sizeof c->http.err.message - len, " (%s)", lacking(c));
+}
+
 leat__http_verdict leat__call_judge(leat__http_req *r)
 {
     leat__call *c = (leat__call *)r;
@@ -570,6 +602,7 @@ leat__http_verdict leat__call_judge(leat__http_req *r)
         return LEAT__HTTP_DONE;
     }
     leat__http_explain(r);
+    if (r->status == 501) explain_lack(c);
     if (conflicts(r)) r->rc = r->err.code = LEAT_EIO; /* others are writing: nothing exists yet */
     if ((r->status == 301 || r->status == 307 || r->status == 400 || r->status == 403) && move(c))
         return LEAT__HTTP_AGAIN;

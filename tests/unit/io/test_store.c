@@ -175,9 +175,8 @@ static void first_token_expired(web_request *q)
 {
     char body[128];
     if (strstr(q->head, "GET /creds") != NULL) {
-        int n =
-            snprintf(body, sizeof body, "{\"AccessKeyId\":\"i\",\"SecretAccessKey\":\"s\",\"Token\":\"t%d\"}",
-                     ++issued);
+        int n = snprintf(body, sizeof body,
+                         "{\"AccessKeyId\":\"i\",\"SecretAccessKey\":\"s\",\"Token\":\"t%d\"}", ++issued);
         web_reply(q, "200 OK", "", body, (size_t)n);
     } else if (strstr(q->head, "token: t1") != NULL) web_reply(q, "400 Bad Request", "", "", 0);
     else web_reply(q, strstr(q->head, "/odd") != NULL ? "400 Bad Request" : "200 OK", "", "fine", 4);
@@ -215,6 +214,48 @@ static void tokens_that_expire_before_a_head(void **state)
     end();
 }
 
+static void lacks_it(web_request *q)
+{
+    web_reply(q, "501 Not Implemented", "", "<Error><Code>NotImplemented</Code></Error>", 42);
+}
+
+static void operations_that_a_server_lacks(void **state)
+{
+    static const struct {
+        const char *method, *query, *header, *words;
+    } rows[] = {
+        {"PUT", NULL, "if-none-match",
+         "(it cannot write an object only if none exists (If-None-Match): `force` "},
+        {"POST", "uploadId", "if-none-match", "(If-None-Match)"}, /* the parts have arrived */
+        {"POST", "uploads", NULL,
+         "(it has no multipart uploads: files of at most 16 MiB need none (`shard_bytes` "},
+        {"PUT", "partNumber", NULL, "multipart uploads"},
+        {"GET", "uploads", NULL, "(it cannot list unfinished uploads)"},
+        {"GET", "list-type", NULL, "ListObjectsV2: name the objects in a manifest"},
+        {"GET", NULL, "range", "cannot read ranges: copy the file to a local disk"},
+        {"DELETE", NULL, NULL, "cannot remove objects"},
+        {"GET", NULL, NULL, "lacks this operation"},
+    };
+    leat__store *s;
+    (void)state;
+    begin(lacks_it);
+    assert_ok(leat__store_open(&s, "s3://bucket/k", NULL));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        leat_error err;
+        leat__call c = {.store = s, .key = "k"};
+        c.http = (leat__http_req){.what = "test", .method = rows[i].method};
+        if (rows[i].method[0] == 'P') c.http.send = "";
+        if (rows[i].query != NULL) leat__call_query(&c, rows[i].query, "1");
+        if (rows[i].header != NULL) leat__call_header(&c, rows[i].header, "*");
+        assert_code(LEAT_ENOTSUP, leat__call_run(&c, &err));
+        assert_contains(err.message, "the server answered 501 NotImplemented (it ");
+        assert_contains(err.message, rows[i].words);
+        leat__http_req_reset(&c.http);
+    }
+    leat__store_close(&s);
+    end();
+}
+
 static void wrong_endpoints(void **state)
 {
     leat_error err;
@@ -237,6 +278,7 @@ int main(void)
         cmocka_unit_test(a_region_with_odd_characters_is_not_followed),
         cmocka_unit_test(the_region_follows_the_bucket),
         cmocka_unit_test(tokens_that_expire_before_a_head),
+        cmocka_unit_test(operations_that_a_server_lacks),
         cmocka_unit_test(wrong_endpoints),
     };
     if (leat__http_ref(&http, NULL) != 0) return 77;
