@@ -21,6 +21,7 @@
 #include "probe/meter.h"
 
 #define REPLACE_TRIES 16
+#define STORAGE_TRIES 3         /* candidates for which remote storage fails before the epoch ends */
 #define SAMPLE_FN_STREAM 0xffff /* stream of random numbers that no op uses */
 
 static _Atomic uint64_t all_decode_ns; /* for all loaders of the process */
@@ -451,14 +452,15 @@ static int end_epoch(leat__run *r, uint64_t id, leat_error *why, leat_error *err
  * run: candidates follow from (seed, epoch, sample), and damaged ones are always skipped. A candidate that
  * failed for another reason (disk, time limit) may be available next time, so it is recorded as bad. So if a
  * row differs between two training runs, a bad sample was counted. Fails with LEAT_ENOMEM, when the pack has
- * changed, and when remote storage does not answer, because all other candidates would fail too, each after
- * its own retries. */
+ * changed, and when remote storage fails for STORAGE_TRIES candidates: all others would fail too, each after
+ * its own retries. One may be in the same unreadable range as the sample. */
 static int replace_sample(leat__run *r, leat__run_worker *w, uint32_t i, uint64_t attempt, leat_error *err)
 {
     leat__run_env *env = r->env;
     leat__run_sample *s = &r->sample[i];
     uint32_t row = r->first + i;
     uint64_t first = 0, count = env->universe;
+    uint32_t failures = 0;
 
     if (env->shares != NULL)
         leat__shares_range(env->shares, leat__pack_part_of_sample(env->pack, s->id), &first, &count);
@@ -474,13 +476,14 @@ static int replace_sample(leat__run *r, leat__run_worker *w, uint32_t i, uint64_
         int rc = stand_in(r, w, which, s->cells, s->scratch, row, &why);
         if (rc == 0) return 0;
         if (rc == LEAT_ECHANGED) return end_epoch(r, other, &why, err);
-        if (storage_failed(env, rc)) {
+        const bool outage = storage_failed(env, rc) && ++failures == STORAGE_TRIES;
+        if (outage) {
             describe(r, other, &why);
             leat__error_context(&why,
-                                "the storage fails: neither sample %llu nor its replacement can be read",
+                                "the storage fails: neither sample %llu nor its replacements can be read",
                                 (unsigned long long)s->id);
         }
-        if (rc == LEAT_ENOMEM || storage_failed(env, rc)) {
+        if (rc == LEAT_ENOMEM || outage) {
             if (err != NULL) *err = why;
             return rc;
         }
