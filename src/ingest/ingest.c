@@ -426,26 +426,20 @@ static int start_flow(ingest *in, leat_error *err)
 
 /* ---- placing, on the caller's thread ---- */
 
-/* The path of a record in remote storage, else NULL. */
-static const char *remote_path(const ingest *in, const leat__records *run, const leat__record *r)
-{
-    const leat_pack *pack = leat__source_pack_of(in->source, r->origin);
-    const char *path = pack                               ? leat_pack_path(pack)
-                       : r->path != LEAT__RECORDS_NOWHERE ? leat__records_str(run, r->path)
-                                                          : NULL;
-    return path && leat__path_remote(path) ? path : NULL;
-}
-
 /* Counts a record that cannot be packed. If remote storage fails, the run ends: the record is not bad. No
  * sample follows it in the pack, so a resumed run reads it again. */
-static int leave_out(ingest *in, const leat__records *run, const leat__record *r, leat_error *err)
+static int leave_out(ingest *in, leat__records *run, const leat__record *r, leat_error *err)
 {
-    const char *key = leat__records_str(run, r->key);
+    const char *key = leat__records_str(run, r->key), *outage = NULL;
     char shown[512];
-    const char *outage = NULL;
     LEAT_TRY(leat__skipped_list_add(&in->report, key, r->key_size, r->error, err));
-    if (in->opts->skip_errors && r->failed)
-        outage = leat__outage_failed(&in->outage, remote_path(in, run, r), r->error);
+    if (in->opts->skip_errors && r->failed) {
+        const char *path = leat__source_remote_path(in->source, run, r);
+        leat__source_record again = {in->source, run, r};
+        if (leat__source_pack_of(in->source, r->origin)) /* its index was read */
+            LEAT_TRY(leat__outage_delivered(&in->outage, path, err));
+        outage = leat__outage_failed(&in->outage, path, r->error, leat__source_again, &again);
+    }
     if (in->opts->skip_errors && !outage) {
         in->stats->skipped++;
         return 0;
@@ -494,7 +488,7 @@ static void count_images(ingest *in, const leat__records *run, const leat__recor
 }
 
 /* Appends one sample of a record, with the number of records consumed so far. */
-static int place_sample(ingest *in, const leat__records *run, const leat__record *r, uint64_t consumed,
+static int place_sample(ingest *in, leat__records *run, const leat__record *r, uint64_t consumed,
                         uint64_t chain, leat_error *err)
 {
     fill_values(in, run, r);
@@ -561,7 +555,8 @@ static int place(ingest *in, leat__records *run, const leat__record *r, leat_err
     const uint64_t chain = in->chain.value;
     leat__chain_add(&in->chain, run, r);
     if (r->failed) return leave_out(in, run, r, err);
-    if (in->opts->skip_errors) LEAT_TRY(leat__outage_delivered(&in->outage, remote_path(in, run, r), err));
+    if (in->opts->skip_errors)
+        LEAT_TRY(leat__outage_delivered(&in->outage, leat__source_remote_path(in->source, run, r), err));
     if (r->excluded) {
         in->stats->filtered++;
         return 0;

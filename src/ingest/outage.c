@@ -53,7 +53,8 @@ static int open_again(const char *path)
     return rc;
 }
 
-const char *leat__outage_failed(leat__outage *o, const char *path, const leat_error *why)
+const char *leat__outage_failed(leat__outage *o, const char *path, const leat_error *why,
+                                leat__outage_read again, void *cookie)
 {
     if (!path || !why) return NULL;
     if (why->code == LEAT_ECHANGED) return "the source changed during the run";
@@ -62,7 +63,8 @@ const char *leat__outage_failed(leat__outage *o, const char *path, const leat_er
     const uint32_t i = find_host(o, path);
     if (i == o->hosts && i > 0) return NULL;
     if (gone && i < o->hosts) return "the storage fails: the bucket does not exist any more";
-    const int rc = gone ? why->code : open_again(path);
+    const int rc = gone ? why->code : again ? again(cookie) : open_again(path);
+    if (rc == LEAT_ECHANGED) return "the source changed during the run";
     if (rc == 0) return "the storage failed for a while: this sample can be read now";
     if (!gone && !leat__remote_failed(rc)) return NULL;
     if (i == o->hosts) {

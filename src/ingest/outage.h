@@ -2,8 +2,10 @@
  *
  * Tells an outage of remote storage, which ends a run, from a record that cannot be read, which is left out.
  * Reads overlap and are repeated, so neighbours say nothing about a failure, and an outage may be over when
- * the failure is noticed. So the failed record is opened again: if that works, storage had failed. Else the
- * last record read from the same host or bucket is opened again: if that fails, storage fails for all.
+ * the failure is noticed. So the failed record is read again: if that works, storage had failed. Else the
+ * file of the last record read from the same host or bucket is opened again: if that fails, storage fails for
+ * all. An object may be readable at its end, which opens it, but not in the middle: then only the records
+ * there are left out.
  *
  * A host that has delivered nothing is a dead one of a list. Only as long as nothing was read at all, many
  * consecutive failures are an outage. A file of many records that was replaced or removed (LEAT_ECHANGED) and
@@ -32,7 +34,9 @@ void leat__outage_reset(leat__outage *o);
 int leat__outage_delivered(leat__outage *o, const char *path, leat_error *err) LEAT_MUST_CHECK;
 
 /* Returns what to say when the record failed because of an outage; NULL when it is to be left out. `path` is
- * NULL as above. Sends up to two requests. */
-const char *leat__outage_failed(leat__outage *o, const char *path, const leat_error *why);
+ * NULL as above. `again` reads the record once more; NULL: its file is opened. */
+typedef int (*leat__outage_read)(void *cookie);
+const char *leat__outage_failed(leat__outage *o, const char *path, const leat_error *why,
+                                leat__outage_read again, void *cookie);
 
 #endif

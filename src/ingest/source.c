@@ -142,6 +142,26 @@ out:
     return rc;
 }
 
+const char *leat__source_remote_path(leat__source *s, const leat__records *run, const leat__record *r)
+{
+    const leat_pack *pack = leat__source_pack_of(s, r->origin);
+    const char *path = pack                               ? leat_pack_path(pack)
+                       : r->path != LEAT__RECORDS_NOWHERE ? leat__records_str(run, r->path)
+                                                          : NULL;
+    return path && leat__path_remote(path) ? path : NULL;
+}
+
+int leat__source_again(void *cookie)
+{
+    const leat__source_record *of = cookie;
+    leat__record copy = *of->record;
+    const size_t len = of->run->in.len;
+    if (!of->source->ops->load) return LEAT_EIO;
+    const int rc = of->source->ops->load(of->source, of->run, &copy, NULL);
+    of->run->in.len = len;
+    return rc;
+}
+
 int leat__source_key(leat__records *run, leat__record *r, const char *path, leat_error *err)
 {
     char *plain = leat__path_plain(path);

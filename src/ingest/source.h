@@ -64,6 +64,16 @@ uint64_t leat__source_list_need(const leat__source *s);
 
 /* Returns a pack of a source of packs; NULL past the last, and for other kinds. */
 leat_pack *leat__source_pack_of(leat__source *s, uint32_t which);
+/* Returns the path of a record in remote storage, else NULL. */
+const char *leat__source_remote_path(leat__source *s, const leat__records *run, const leat__record *r);
+/* Reads a record again, only for the result. The cookie is a leat__source_record. All records of remote
+ * storage that fail without ending the run have bytes that `load` reads. */
+typedef struct leat__source_record {
+    leat__source *source;
+    leat__records *run;
+    const leat__record *record;
+} leat__source_record;
+int leat__source_again(void *cookie);
 /* Returns the number that a field of the source has in one of the packs. */
 uint32_t leat__source_pack_field(leat__source *s, uint32_t which, uint32_t field);
 /* Reads the value of an int or float field; labels are renumbered as in the result. */

@@ -359,6 +359,8 @@ class Bucket:
                 elif bucket.count("GET") > bucket.fail_after and (self.headers.get("If-Match") or not bucket.opens):
                     status, code = bucket.failure
                     self.answer(status, f"<Error><Code>{code}</Code></Error>".encode())
+                elif where is None and self.command == "GET" and path in bucket.broken:
+                    self.answer(500, b"<Error><Code>InternalError</Code></Error>")
                 elif path in bucket.forbidden:
                     self.answer(403, b"<Error><Code>AccessDenied</Code></Error>")
                 elif data is None and bucket.echo:
@@ -373,6 +375,9 @@ class Bucket:
                     low, high = where.removeprefix("bytes=").split("-")
                     first = int(low) if low else max(0, len(data) - int(high))
                     last = min(int(high), len(data) - 1) if low and high else len(data) - 1
+                    if any(first <= at <= last for at in bucket.unreadable.get(path, ())):
+                        self.answer(500, b"<Error><Code>InternalError</Code></Error>")
+                        return
                     first, last = max(0, first - bucket.shift), last - bucket.shift
                     body = bytearray(data[first:last + 1])
                     if bucket.flip(bucket.count("GET")):
@@ -446,6 +451,8 @@ class Bucket:
         self.opens = False  # except those that open an object, which carry no If-Match
         self.outage_key, self.outage_gets = "", 0  # the first GETs of this object fail, and after two of them all GETs,
         self.outage_ends = False  # or none
+        self.unreadable: dict[str, set[int]] = {}  # bytes of objects: ranges that have one are answered with 500
+        self.broken: set[str] = set()  # objects whose end can be read, but not the whole: that is answered with 500
         self.forbidden: set[str] = set()  # objects whose GET is answered with 403
         self.forbid_removal = False  # DELETE is answered with 403
         self.fail_writes = False  # PUT and POST are answered with 500

@@ -527,6 +527,35 @@ class Failing(Case):
         self.assertIn("the storage fails", told)
         self.assertLess(self.bucket.count("GET"), 400)
 
+    def test_ranges_that_cannot_be_read(self) -> None:
+        """A pack that can be opened, but not read in its middle or at its beginning: the samples there are skipped."""
+        for more in (), ("--shard-bytes", "1M"):
+            self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep", "--page-bytes", "256K", "--force",
+                          *more)
+            for file in pathlib.Path(self.dir).glob("p*.leat"):  # the shards, too
+                self.bucket.objects["/b/" + file.name] = file.read_bytes()
+            largest = max(self.bucket.objects, key=lambda name: len(self.bucket.objects[name]))
+            for bad, least in ({700_000}, 1), (set(range(70_000, 700_000, 20_000)), 12):
+                self.bucket.unreadable = {largest: bad}
+                for policy in "skip", "replace":
+                    with self.subTest(more=more, least=least, policy=policy):
+                        out = self.run_leat("load", "s3://b/p.leat", "--batch", "8", "-s", "64", "--json", "--on-error", policy, code=1,
+                                            LEAT_REMOTE_TRIES="2")
+                        epoch = json.loads(out.splitlines()[0])
+                        self.assertGreaterEqual(epoch["bad_samples"], least)
+                        self.assertLess(epoch["bad_samples"], 4 * least + 24 if policy == "replace" or more else 2 * least + 3)
+                        self.assertEqual(epoch["samples"], 48 if policy == "replace" else 48 - epoch["bad_samples"])
+                with self.subTest(more=more, least=least):
+                    self.assertRegex(self.run_leat("pack", "s3://b/p.leat", "-o", self.path("q.leat"), "--images", "keep", "--on-error",
+                                                   "skip", "--force", code=1, LEAT_REMOTE_TRIES="2"), r"samples? (was|were) left out")
+            self.bucket.unreadable.clear()
+            self.bucket.objects.clear()
+
+    def test_objects_that_cannot_be_read_whole(self) -> None:
+        self.manifest()
+        self.bucket.broken = {"/b/src/03.png", "/b/src/20.png"}
+        self.assertIn("2 samples were left out", self.pack_listed(code=1))
+
     def test_an_export_ends_when_the_storage_fails(self) -> None:
         """At the first sample, whose attempts are used up; the others would take as long."""
         self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep")

@@ -32,7 +32,7 @@ static bool failed(leat__outage *o, const char *path, int code)
 {
     leat_error why;
     (void)leat__fail(&why, code, "no answer");
-    return leat__outage_failed(o, path, &why) != NULL;
+    return leat__outage_failed(o, path, &why, NULL, NULL) != NULL;
 }
 
 static void end(leat__outage *o)
@@ -88,7 +88,7 @@ static bool refused(leat__outage *o, const char *path, int code, const char *ans
 {
     leat_error why;
     (void)leat__fail(&why, code, "x: GET: the server answered %s", answer);
-    return leat__outage_failed(o, path, &why) != NULL;
+    return leat__outage_failed(o, path, &why, NULL, NULL) != NULL;
 }
 
 static void changed_sources_and_removed_buckets(void **state)
@@ -106,6 +106,35 @@ static void changed_sources_and_removed_buckets(void **state)
     assert_false(refused(&o, url, LEAT_ENOENT, "404 NoSuchKey"));
     assert_false(refused(&o, "s3://other/x", LEAT_ENOENT, "404 NoSuchBucket")); /* a dead one of the list */
     assert_int_equal(server.requests, 0);
+    end(&o);
+}
+
+static int give(void *cookie)
+{
+    return *(int *)cookie;
+}
+
+/* A file that can be opened, but not read in its middle. */
+static void ranges_that_cannot_be_read(void **state)
+{
+    leat__outage o = {0};
+    leat_error why;
+    int rc = LEAT_EIO;
+    const char *words;
+    (void)state;
+    begin();
+    assert_ok(leat__outage_delivered(&o, url, NULL));
+    (void)leat__fail(&why, LEAT_EIO, "no answer");
+    for (int i = 0; i < 20; i++) assert_null(leat__outage_failed(&o, url, &why, give, &rc));
+    rc = 0;
+    words = leat__outage_failed(&o, url, &why, give, &rc);
+    assert_string_equal(words, "the storage failed for a while: this sample can be read now");
+    rc = LEAT_ECHANGED;
+    words = leat__outage_failed(&o, url, &why, give, &rc);
+    assert_string_equal(words, "the source changed during the run");
+    rc = LEAT_EIO;
+    atomic_store(&down, true);
+    assert_non_null(leat__outage_failed(&o, url, &why, give, &rc));
     end(&o);
 }
 
@@ -136,6 +165,7 @@ int main(void)
         cmocka_unit_test(a_single_object_and_a_dead_host),
         cmocka_unit_test(before_the_first_several_decide),
         cmocka_unit_test(changed_sources_and_removed_buckets),
+        cmocka_unit_test(ranges_that_cannot_be_read),
         cmocka_unit_test(hosts_and_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
