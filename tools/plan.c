@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat plan`: predicts memory, workers, machines and hours before anything runs. Gathers facts (flags first,
- * then this machine), calls the library, and prints the plan.
+ * `leat plan`: predicts memory, workers, machines and hours before anything runs. Gathers facts
+ * (plan_facts.c: flags first, then this machine), calls the library, and prints the plan.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <leat/machine.h>
 #include <leat/plan.h>
 
 #include "base/error.h"
@@ -21,12 +19,10 @@
 #include "io/url.h"
 #include "load_flags.h"
 #include "loader/defaults.h"
-#include "op/device_plan.h"
-#include "op/pipeline.h"
 #include "plan/parts.h"
+#include "plan_facts.h"
 #include "plan_modes.h"
 
-#define SAMPLES_MAX 1e14
 /* Defaults for the seconds without a byte that end an attempt, and for the number of attempts. A plan
  * on a server that never answers thus fails within some 30 seconds. */
 #define STALL_S "3"
@@ -39,7 +35,7 @@ static const leat__param dataset_options[] = {
              "take samples, sizes and storage from this pack, or from images below a bucket's prefix"),
     CLI_FLAG("calibrate", 0, "measure cost and storage on the pack for a few seconds"),
     CLI_FLAG("measure", 0, "run the loader on the pack briefly; default yes, --no-measure: tables only"),
-    CLI_INT("samples", 0, NULL, 1, SAMPLES_MAX, "N", "samples in the dataset"),
+    CLI_INT("samples", 0, NULL, 1, PLAN_SAMPLES_MAX, "N", "samples in the dataset"),
     CLI_BYTES("sample-bytes", 0, NULL, 1, 1e12, "mean bytes of a sample as stored"),
     CLI_INT("width", 0, NULL, 1, 1e6, "PIXELS", "mean width of the stored images"),
     CLI_INT("height", 0, NULL, 1, 1e6, "PIXELS", "mean height of the stored images"),
@@ -123,292 +119,13 @@ static const leat__param answer_options[] = {
     CLI_END,
 };
 
-/* ---- Facts ---- */
-
-static int64_t given_int(const cli *c, const char *name)
-{
-    return cli_given(c, name) ? cli_int(c, name) : 0;
-}
-
-static uint64_t given_bytes(const cli *c, const char *name)
-{
-    return cli_given(c, name) ? cli_bytes(c, name) : 0;
-}
-
-/* Returns a number given by the user, with the spread that repeated measurements usually show. */
-static leat_plan_range given_range(const cli *c, const char *name, double unit, double spread)
-{
-    if (!cli_given(c, name)) return (leat_plan_range){0};
-    double mid = cli_float(c, name) * unit;
-    return (leat_plan_range){mid / (1 + spread), mid, mid * (1 + spread)};
-}
-
-/* Estimates the sizes of a pack whose images are stored in another way. */
-static void store_again(leat_plan_facts *f, uint32_t images, double mix)
-{
-    bool coded = images == LEAT_PLAN_TILED || images == LEAT_PLAN_KEEP;
-    if (f->sample_bytes == 0 || f->width == 0) return;
-    if (images == f->images && images != LEAT_PLAN_MIX) return;
-    if (coded && (f->images == LEAT_PLAN_TILED || f->images == LEAT_PLAN_KEEP)) return;
-    uint64_t bytes = leat__plan_stored_bytes(f, images, mix);
-    f->max_sample_bytes = (uint64_t)((double)f->max_sample_bytes * (double)bytes / (double)f->sample_bytes);
-    f->sample_bytes = bytes;
-}
-
-/* Collects the facts of the dataset: from the pack, overridden by flags. */
-static int dataset_facts(cli *c, leat_plan_facts *f, leat__image_kind *kind, bool *listed)
-{
-    leat_error err = {0};
-    bool pack = cli_given(c, "dataset");
-    if (pack && plan_dataset(cli_str(c, "dataset"), f, kind, listed, &err) != 0) return cli_fail(c, &err);
-    static const char *const stored[] = {"sample-bytes", "width", "height"};
-    for (size_t i = 0; i < LEAT_COUNT(stored); i++)
-        if (pack && !*listed && cli_given(c, stored[i]))
-            return cli_usage(c, "--%s contradicts the pack, which has its own: leave out one of them",
-                             stored[i]);
-    if (cli_given(c, "samples")) f->samples = (uint64_t)cli_int(c, "samples");
-    if (cli_given(c, "video-hours")) {
-        f->samples = leat_plan_frames(cli_float(c, "video-hours"), cli_float(c, "fps"));
-        if (f->samples < 1 || (double)f->samples > SAMPLES_MAX)
-            return cli_usage(c, "--video-hours %g at --fps %g give no frames or more than %g",
-                             cli_float(c, "video-hours"), cli_float(c, "fps"), SAMPLES_MAX);
-    }
-    if (cli_given(c, "sample-bytes")) f->sample_bytes = cli_bytes(c, "sample-bytes");
-    if (cli_given(c, "width")) f->width = (uint32_t)cli_int(c, "width");
-    if (cli_given(c, "height")) f->height = (uint32_t)cli_int(c, "height");
-    uint32_t images = (uint32_t)cli_choice(c, "images");
-    double mix = cli_float(c, "mix-raw");
-    if (cli_given(c, "images")) f->work = 0;
-    if (pack && !*listed && cli_given(c, "images")) store_again(f, images, mix);
-    if (!pack || *listed || cli_given(c, "images")) f->images = images;
-    if (!pack || cli_given(c, "images")) f->mix_raw = mix;
-    if (cli_given(c, "storage")) snprintf(f->storage, sizeof f->storage, "%s", cli_str(c, "storage"));
-    return CLI_OK;
-}
-
-static int model_facts(cli *c, leat_plan_facts *f)
-{
-    /* mean share of a 4:3 image: random resized crops (measured); 224 out of a short side of 256; all
-     * of it */
-    static const double crop_area[] = {0.42, 0.574, 1.0};
-    const char *model = cli_str(c, "model");
-    if (model != NULL) {
-        if (strlen(model) >= sizeof f->model) return cli_usage(c, "--model: name too long");
-        snprintf(f->model, sizeof f->model, "%s", model);
-    }
-    f->params = (uint64_t)given_int(c, "params");
-    f->activation_bytes = given_bytes(c, "activation-bytes");
-    f->macs = cli_given(c, "gmacs") ? cli_float(c, "gmacs") * 1e9 : 0;
-    f->batch = (uint64_t)given_int(c, "batch");
-    f->image = (uint32_t)cli_int(c, "image");
-    f->crop_area = crop_area[cli_choice(c, "crop")];
-    f->precision = (uint32_t)cli_choice(c, "precision");
-    f->optimizer = (uint32_t)cli_choice(c, "optimizer");
-    f->epochs = (uint32_t)cli_int(c, "epochs");
-    f->compile = cli_flag(c, "compile");
-    f->unfused_attention = cli_flag(c, "unfused-attention");
-    f->lr = cli_given(c, "lr") ? cli_float(c, "lr") : 0;
-    return CLI_OK;
-}
-
-/* True when a fact is that of another machine: the user gave it, or it is solved for. */
-static bool of_another(const cli *c, const char *name)
-{
-    return cli_given(c, name) || (cli_given(c, "solve") && leat__str_eq(cli_str(c, "solve"), name));
-}
-
-/* Sets the memory of the machine and the limit of the job. */
-static void memory_facts(const cli *c, const leat_machine *m, leat_plan_facts *f)
-{
-    if (of_another(c, "ram")) {
-        f->whole_machine = 1;
-        f->ram_bytes = given_bytes(c, "ram");
-        f->limit_bytes = given_bytes(c, "limit");
-    } else if (cli_given(c, "limit")) {
-        f->ram_bytes = cli_bytes(c, "limit");
-    } else if (m->memory_limit_bytes != LEAT_UNLIMITED) {
-        f->ram_bytes = m->memory_limit_bytes;
-        f->shm_bytes = m->shm_total_bytes;
-        if (m->memory_available_bytes < f->ram_bytes)
-            f->ram_used_bytes = f->ram_bytes - m->memory_available_bytes;
-    }
-}
-
-/* Collects the facts of the machine. Flags describe another machine; everything else is taken from
- * this one. */
-static int machine_facts(cli *c, leat_plan_facts *f)
-{
-    leat_machine m;
-    leat_error err = {0};
-    if (leat_machine_read(&m, sizeof m, &err) != 0) return cli_fail(c, &err);
-    f->nodes = (uint32_t)cli_int(c, "nodes");
-    f->cpus = cli_given(c, "cpus") ? (uint32_t)cli_int(c, "cpus") : m.cpus_usable;
-    snprintf(f->isa, sizeof f->isa, "%s", m.isa);
-    if (!of_another(c, "cpus")) snprintf(f->cpu, sizeof f->cpu, "%s", m.cpu_model);
-    memory_facts(c, &m, f);
-    const char *gpu = cli_str(c, "gpu");
-    if (gpu != NULL && strlen(gpu) >= sizeof f->gpu) return cli_usage(c, "--gpu: name too long");
-    bool asked = gpu != NULL || cli_given(c, "vram") || cli_given(c, "model");
-    if (cli_given(c, "gpus")) f->gpus = (uint32_t)cli_int(c, "gpus");
-    else f->gpus = m.gpu_count > 0 && gpu == NULL ? m.gpu_count : asked;
-    if (gpu != NULL) {
-        snprintf(f->gpu, sizeof f->gpu, "%s", gpu);
-    } else if (m.gpu_count > 0) {
-        snprintf(f->gpu, sizeof f->gpu, "%s", m.gpus[0].name);
-        f->vram_bytes = m.gpus[0].memory_bytes; /* minus what other processes use */
-        if (m.gpus[0].memory_used_bytes < f->vram_bytes) f->vram_bytes -= m.gpus[0].memory_used_bytes;
-    }
-    if (cli_given(c, "vram")) f->vram_bytes = cli_bytes(c, "vram");
-    return CLI_OK;
-}
-
-static int measured_facts(cli *c, leat_plan_facts *f)
-{
-    leat_plan_calibration *k = &f->measured;
-    if (cli_given(c, "gbps") && cli_given(c, "io-mbs"))
-        return cli_usage(c, "--gbps and --io-mbs are both the rate of the storage: give one");
-    if (cli_given(c, "gbps") && !leat__plan_remote(f) && !leat__str_eq(f->storage, "network"))
-        return cli_usage(c, "--gbps is the link to a bucket: the storage is %s (use --io-mbs)",
-                         f->storage[0] != '\0' ? f->storage : "not known");
-    k->io_bytes_per_s = given_range(c, "io-mbs", 1e6, 0.10);
-    if (cli_given(c, "gbps")) { /* headers of TLS, TCP and IP take some 5 % */
-        double most = cli_float(c, "gbps") * 1e9 / 8;
-        k->io_bytes_per_s = (leat_plan_range){0.8 * most, 0.95 * most, most};
-    }
-    k->cpu_us = given_range(c, "cpu-us", 1, 0.05);
-    k->step_ms = given_range(c, "step-ms", 1, 0.03);
-    k->h2d_bytes_per_s = given_range(c, "h2d-gbs", 1e9, 0.05);
-    return CLI_OK;
-}
-
-/* Returns the loader's default type; worker processes deliver the type of PyTorch's transforms. */
-static int dtype_of(cli *c, bool process)
-{
-    if (cli_given(c, "dtype")) return cli_choice(c, "dtype");
-    return process ? 2 : 0;
-}
-
-/* Wide images keep their type and channels unless a type is requested, as in the loader. */
-static int wide_facts(cli *c, leat_plan_facts *f, leat__image_kind kind)
-{
-    const leat__sample_type type = leat__kind_type(kind);
-    char text[LEAT__KIND_TEXT];
-    const bool own = f->loader == LEAT_PLAN_LEAT && !cli_given(c, "dtype");
-    if (f->element_bytes == 1 && !own && type != LEAT__SAMPLE_U8)
-        return cli_usage(c, "--dtype u8 would change the values of %s: use f16 or f32",
-                         leat__kind_text(kind, text));
-    if (own) f->element_bytes = leat__sample_bytes(type);
-    f->wide = own ? 2 : 1;
-    f->out_bytes = (uint64_t)leat__kind_channels(kind) * f->image * f->image * f->element_bytes;
-    return CLI_OK;
-}
-
-/* True when a loader with worker processes is planned. */
-static bool is_process(const cli *c)
-{
-    return cli_given(c, "loader") ? cli_choice(c, "loader") == 1 : cli_given(c, "workers");
-}
-
-static int loading_facts(cli *c, leat_plan_facts *f, leat__image_kind kind)
-{
-    static const uint32_t element[] = {1, 2, 4};
-    const bool process = is_process(c);
-    f->loader = process ? LEAT_PLAN_PROCESS : LEAT_PLAN_LEAT;
-    f->workers = (int32_t)given_int(c, cli_given(c, "threads") ? "threads" : "workers");
-    f->prefetch = (uint32_t)given_int(c, "prefetch");
-    f->preset = cli_given(c, "preset") ? (uint32_t)cli_choice(c, "preset") + 1 : 0;
-    f->element_bytes = element[dtype_of(c, process)];
-    f->order = cli_given(c, "order") ? 1 + (uint32_t)cli_choice(c, "order") : 0;
-    f->cache = cli_given(c, "cache") ? 1 + (uint32_t)cli_choice(c, "cache") : 0;
-    f->memory_bytes = given_bytes(c, "memory");
-    f->no_validation = cli_flag(c, "single-loader");
-    f->ops = cli_given(c, "ops") ? cli_str(c, "ops") : NULL;
-    f->like = cli_given(c, "like") ? cli_str(c, "like") : NULL;
-    f->crop = cli_given(c, "crop") ? cli_str(c, "crop") : NULL;
-    if (!process && cli_given(c, "workers"))
-        cli_warn(c, "--workers counts as --threads: --loader leat has no worker processes");
-    if (process && cli_given(c, "workers") && cli_int(c, "workers") == 0)
-        return cli_usage(c, "--workers 0 loads in the process that trains, which is not planned: give their "
-                            "number, or -1 for all usable");
-    return kind != 0 ? wide_facts(c, f, kind) : CLI_OK;
-}
-
 /* ---- Measuring ---- */
-
-static bool tables_only(cli *c)
-{
-    return cli_given(c, "measure") && !cli_flag(c, "measure");
-}
-
-/* Writes the pipeline: --ops, or the one that the other flags describe. */
-static void write_ops(cli *c, const leat_plan_facts *f, leat__buf *ops)
-{
-    static const char *const dtypes[] = {[1] = "u8", [2] = "f16", [4] = "f32"};
-    if (cli_given(c, "ops")) leat__buf_puts(ops, cli_str(c, "ops"));
-    else
-        load_ops_write(ops, cli_choice(c, "crop"), (int)f->image, LEAT__DEFAULT_FLIP, cli_str(c, "like"),
-                       f->wide == 2 ? NULL : dtypes[f->element_bytes], "nchw");
-}
-
-/* Sets the output of --ops, and the cost of its ops when it cannot be measured on a pack. */
-static int ops_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool listed)
-{
-    static const char *const parts[] = {"image", "crop", "like", "dtype"};
-    const char *text = cli_str(c, "ops");
-    leat_error err = {0};
-    leat__pipeline *p = NULL;
-
-    if (!cli_given(c, "ops")) return CLI_OK;
-    for (size_t i = 0; i < LEAT_COUNT(parts); i++)
-        if (cli_given(c, parts[i])) return cli_usage(c, "--ops replaces --%s: give one of them", parts[i]);
-    const leat__pipeline_opts o = {.ops = text, .kind = {leat__kind_type(kind), leat__kind_channels(kind)}};
-    if (leat__pipeline_open(&p, &o, &err) != 0) return cli_usage(c, "--ops: %s", err.message);
-    const leat__output_spec *out = leat__pipeline_output(p);
-    f->out_bytes = out->bytes;
-    uint64_t out_pixels = (uint64_t)out->width * out->height;
-    f->image = LEAT_MAX(1u, (uint32_t)(sqrt((double)out_pixels) + 0.5));
-    int rc = plan_images(cli_given(c, "dataset") && !listed ? cli_str(c, "dataset") : NULL, p, f, &err);
-    uint32_t width = f->width > 0 ? f->width : LEAT__PLAN_WIDTH;
-    uint32_t height = f->height > 0 ? f->height : LEAT__PLAN_HEIGHT;
-    f->crop_area = leat__plan_ops_area(p, width, height);
-    leat__pipeline_close(&p);
-    if (rc != 0) return cli_fail(c, &err);
-    const bool on_pack = cli_given(c, "dataset") && !listed; /* measured; the table if that takes too long */
-    if (tables_only(c) || on_pack) {
-        bool sure;
-        f->ops_unknown = !leat__plan_ops_us(text, f->isa, width, height, &f->ops_us, &sure);
-        f->ops_guess = !sure;
-        f->ops_us *= leat__plan_cpu_times(f);
-        return CLI_OK;
-    }
-    return plan_measure_ops(f, width, height, &f->ops_us, &err) == 0 ? CLI_OK : cli_fail(c, &err);
-}
-
-/* Sets the share of the images that no GPU can decode, because of their ops. */
-static int device_facts(cli *c, leat_plan_facts *f, leat__image_kind kind)
-{
-    leat__buf ops;
-    leat__pipeline *p = NULL;
-    leat_error err = {0};
-    if (f->gpus == 0 || f->loader != LEAT_PLAN_LEAT || f->wide != 0) return CLI_OK;
-    leat__buf_init(&ops, LEAT__MEM_MISC, 65536);
-    write_ops(c, f, &ops);
-    const leat__pipeline_opts o = {.ops = leat__buf_str(&ops),
-                                   .kind = {leat__kind_type(kind), leat__kind_channels(kind)}};
-    int rc = leat__pipeline_open(&p, &o, &err);
-    if (rc == 0)
-        f->host_share = 1 - leat__device_takes(p, f->width > 0 ? f->width : LEAT__PLAN_WIDTH,
-                                               f->height > 0 ? f->height : LEAT__PLAN_HEIGHT);
-    leat__pipeline_close(&p);
-    leat__buf_reset(&ops);
-    return rc == 0 ? CLI_OK : cli_fail(c, &err);
-}
 
 /* Sets the options of the planned loader. */
 static void loader_opts(cli *c, const leat_plan_facts *f, leat__buf *ops, leat_loader_opts *opts)
 {
     leat_loader_opts_init(opts);
-    write_ops(c, f, ops);
+    plan_write_ops(c, f, ops);
     opts->ops = leat__buf_str(ops);
     opts->batch_size = (uint32_t)(f->batch > 0 ? LEAT_MIN(f->batch, UINT64_C(1) << 20) : LEAT__DEFAULT_BATCH);
     opts->prefetch = f->prefetch;
@@ -474,7 +191,7 @@ static int measure(cli *c, leat_plan_facts *f)
 {
     leat_plan_calibration k = {0}, *m = &f->measured;
 
-    if (!cli_given(c, "dataset") || tables_only(c)) return CLI_OK;
+    if (!cli_given(c, "dataset") || plan_tables_only(c)) return CLI_OK;
     if (f->loader == LEAT_PLAN_PROCESS) return CLI_OK;
     if (m->cpu_us.mid > 0 || f->samples == 0 || f->width == 0 || cli_given(c, "images")) return CLI_OK;
     bool cold = f->cached < PLAN_CACHED && m->io_bytes_per_s.mid <= 0 && !cli_given(c, "storage");
@@ -559,7 +276,7 @@ static int band_facts(cli *c, uint32_t *hashes, uint32_t *bands)
  * machine; else this machine's. *option names the limit, NULL = the machine. */
 static uint64_t text_memory(cli *c, const leat_plan_facts *f, const char **option)
 {
-    uint64_t least = given_bytes(c, "ram");
+    uint64_t least = plan_given_bytes(c, "ram");
     *option = cli_given(c, "ram") ? "--ram" : NULL;
     if (cli_given(c, "limit") && (least == 0 || cli_bytes(c, "limit") <= least)) {
         least = cli_bytes(c, "limit");
@@ -580,11 +297,11 @@ static int documents(cli *c, const leat_plan_facts *f)
     if (rc != CLI_OK) return rc;
     leat_plan_minhash_facts m = {
         .documents = (uint64_t)cli_int(c, "documents"),
-        .dataset_bytes = given_bytes(c, "dataset-bytes"),
+        .dataset_bytes = plan_given_bytes(c, "dataset-bytes"),
         .memory_bytes = text_memory(c, f, &option),
         .hashes = hashes,
         .bands = bands,
-        .bands_per_iteration = (uint32_t)given_int(c, "bands-per-iteration"),
+        .bands_per_iteration = (uint32_t)plan_given_int(c, "bands-per-iteration"),
     };
     return plan_minhash(c, &m, option);
 }
@@ -606,14 +323,14 @@ static int text(cli *c, const leat_plan_facts *f)
     if (rc != CLI_OK) return rc;
     leat_plan_text_facts t = {
         .text_bytes = cli_bytes(c, "text"),
-        .documents = (uint64_t)given_int(c, "documents"),
+        .documents = (uint64_t)plan_given_int(c, "documents"),
         .memory_bytes = text_memory(c, f, &option),
         .disk_bytes_per_s = disk_rate(f),
         .cpus = f->cpus,
         .nodes = f->nodes,
         .bands = bands,
         .rows = bands > 0 ? hashes / bands : 0,
-        .bands_per_iteration = (uint32_t)given_int(c, "bands-per-iteration"),
+        .bands_per_iteration = (uint32_t)plan_given_int(c, "bands-per-iteration"),
     };
     return plan_text(c, &t, option);
 }
@@ -622,8 +339,8 @@ static int recommend(cli *c, const leat_plan_facts *f)
 {
     int kind = cli_choice(c, "recommend");
     uint64_t amount = f->samples;
-    if (kind == LEAT_PLAN_KIND_TEXT) amount = given_bytes(c, "dataset-bytes");
-    if (kind == LEAT_PLAN_KIND_VIDEO) amount = (uint64_t)given_int(c, "videos");
+    if (kind == LEAT_PLAN_KIND_TEXT) amount = plan_given_bytes(c, "dataset-bytes");
+    if (kind == LEAT_PLAN_KIND_VIDEO) amount = (uint64_t)plan_given_int(c, "videos");
     if (amount == 0)
         return cli_usage(c, "--recommend %s needs --%s", cli_str(c, "recommend"),
                          kind == LEAT_PLAN_KIND_TEXT    ? "dataset-bytes"
@@ -694,7 +411,7 @@ static const struct {
 static bool is_kind(const cli *c, size_t kind, uint32_t gpus)
 {
     const char *const option = kinds[kind].option, *const value = kinds[kind].value;
-    if (leat__str_eq(option, "loader")) return is_process(c);
+    if (leat__str_eq(option, "loader")) return plan_is_process(c);
     if (leat__str_eq(option, "gpus")) return gpus == 0;
     return cli_given(c, option) && (value == NULL || leat__str_eq(cli_str(c, option), value));
 }
@@ -730,8 +447,8 @@ static int check_kinds(cli *c, uint32_t gpus)
     }
     if (cli_given(c, "measure") && !cli_given(c, "dataset") && !cli_given(c, "ops"))
         return cli_usage(c, "--%smeasure has an effect only with --dataset or --ops",
-                         tables_only(c) ? "no-" : "");
-    if (cli_given(c, "measure") && !tables_only(c) && (cli_given(c, "cpu-us") || cli_given(c, "images")))
+                         plan_tables_only(c) ? "no-" : "");
+    if (cli_given(c, "measure") && !plan_tables_only(c) && (cli_given(c, "cpu-us") || cli_given(c, "images")))
         return cli_usage(c, "--measure has no effect with --%s: nothing would be measured",
                          cli_given(c, "cpu-us") ? "cpu-us" : "images");
     bool limits = cli_given(c, "text") || cli_given(c, "documents");
@@ -775,7 +492,7 @@ static int check_effects(cli *c)
     if (cli_given(c, "solve") && cli_given(c, cli_str(c, "solve")))
         return cli_usage(c, "--%s has no effect with --solve %s, which finds it", cli_str(c, "solve"),
                          cli_str(c, "solve"));
-    if (cli_given(c, "like") && tables_only(c))
+    if (cli_given(c, "like") && plan_tables_only(c))
         return cli_usage(c, "--like is measured on the pack, and --no-measure forbids it: give one");
     return CLI_OK;
 }
@@ -840,15 +557,15 @@ static int plan_run(cli *c)
     if ((rc = check_solve(c)) != CLI_OK) return rc;
     if ((rc = check_yaml(c)) != CLI_OK) return rc;
     if ((rc = check_remote(c)) != CLI_OK) return rc;
-    if ((rc = model_facts(c, &f)) != CLI_OK) return rc;
-    if ((rc = machine_facts(c, &f)) != CLI_OK) return rc;
+    if ((rc = plan_model_facts(c, &f)) != CLI_OK) return rc;
+    if ((rc = plan_machine_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = check_kinds(c, f.gpus)) != CLI_OK) return rc;
-    if ((rc = dataset_facts(c, &f, &kind, &listed)) != CLI_OK) return rc;
-    if ((rc = loading_facts(c, &f, kind)) != CLI_OK) return rc;
-    if ((rc = measured_facts(c, &f)) != CLI_OK) return rc;
-    if ((rc = ops_facts(c, &f, kind, listed)) != CLI_OK) return rc;
-    if ((rc = device_facts(c, &f, kind)) != CLI_OK) return rc;
-    if (cli_flag(c, "calibrate") && tables_only(c))
+    if ((rc = plan_dataset_facts(c, &f, &kind, &listed)) != CLI_OK) return rc;
+    if ((rc = plan_loading_facts(c, &f, kind)) != CLI_OK) return rc;
+    if ((rc = plan_measured_facts(c, &f)) != CLI_OK) return rc;
+    if ((rc = plan_ops_facts(c, &f, kind, listed)) != CLI_OK) return rc;
+    if ((rc = plan_device_facts(c, &f, kind)) != CLI_OK) return rc;
+    if (cli_flag(c, "calibrate") && plan_tables_only(c))
         return cli_usage(c, "--calibrate measures and --no-measure forbids it: give one");
     if (cli_flag(c, "calibrate") && listed)
         return cli_usage(c, "--calibrate needs a pack: %s is a prefix of images", cli_str(c, "dataset"));
