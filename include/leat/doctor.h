@@ -90,7 +90,9 @@ extern "C" {
     X(stall_at_s, "when it began, in seconds after the first step")                                          \
     X(stall_share, "share of the time observed that they waited")                                            \
     X(more_workers, "worker processes of the second trial")                                                  \
-    X(more_workers_rate, "samples/s of the loader with those")                                               \
+    X(more_workers_rate, "samples/s of the loop with those, with its step")                                  \
+    X(more_workers_gain, "times the rate of the loop as it is: the median of trials in turn")                \
+    X(more_workers_least, "the slowest trial with those, over the fastest as it is")                         \
     X(persistent, "1 = a DataLoader that keeps its workers between epochs")                                  \
     /* CPU */                                                                                                \
     X(cpus_host, "CPUs of the machine")                                                                      \

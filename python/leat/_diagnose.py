@@ -265,7 +265,7 @@ class _Loop:
             self.seen.num_workers = int(iterable.num_workers)  # type: ignore[attr-defined]
             self.seen.persistent = bool(getattr(iterable, "persistent_workers", False))
 
-    def _train(self, batch: Any) -> float:
+    def train(self, batch: Any) -> float:
         begin = time.perf_counter()
         if self.step is not None:
             self.step(batch)
@@ -295,7 +295,7 @@ class _Loop:
             if waited <= _SHORTEST * clocks_s:
                 waited = work = 0.0
             self.sampler.waiting = False
-            trained = self._train(batch)
+            trained = self.train(batch)
             if len(self.kept) < keep and _bytes(batch) <= self.room:
                 self.kept.append(batch)
                 self.room -= _bytes(batch)
@@ -323,7 +323,7 @@ class _Loop:
             return None
         times, until = [], time.monotonic() + seconds
         for i in range(steps):
-            times.append(self._train(self.kept[i % len(self.kept)]))
+            times.append(self.train(self.kept[i % len(self.kept)]))
             if time.monotonic() > until:
                 break
         return sum(times[1:] or times) / len(times[1:] or times)
@@ -627,17 +627,17 @@ def judge(facts: Mapping[str, Any]) -> Diagnosis:
     return from_text(_leat.doctor_judge(text, _JSON))
 
 
-def _look_closer(iterable: Any, facts: dict[str, float | None], seconds: float) -> dict[str, float | None]:
+def _look_closer(iterable: Any, facts: dict[str, float | None], seconds: float,
+                 train: Callable[[Any], Any]) -> dict[str, float | None]:
     """What a worker does, where that can be seen, and whether more workers would help, where that can be
     tried: only when the loop waits for data."""
-    data, train = facts.get("data_ms"), facts.get("batch_ms")
-    if facts.get("workers") is None or data is None or data < 0.05 * (data + (train or 0.0)):
+    data, step = facts.get("data_ms"), facts.get("batch_ms")
+    if facts.get("workers") is None or data is None or data < 0.05 * (data + (step or 0.0)):
         return {}
     closer: dict[str, float | None] = dict(_workers.split(iterable, min(2.0, seconds / 10)) or {})
-    more = _workers_to_try(facts | closer)
-    rate = _workers.try_workers(iterable, more, min(4.0, seconds / 6)) if more else None
-    if rate:
-        closer["more_workers"], closer["more_workers_rate"] = float(more), rate
+    more, each_s = _workers_to_try(facts | closer), max(0.3, min(1.5, seconds / 20))
+    if more:
+        closer.update(_workers.compare_workers(iterable, more, each_s, train, lambda: True) or {})
     return closer
 
 
@@ -666,8 +666,8 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
 
     iterable: anything that yields batches: a PyTorch DataLoader, a leat.Loader, a generator function's
         result (then it is run once)
-    step: called with each batch: the training step. Without it the loader runs alone, and the verdict
-        is incomplete
+    step: called with each batch: the training step, also in trials and in the replay. Without it the loader runs
+        alone, and the verdict is incomplete
     steps, seconds: measure this many steps after the first, or until the time is over
     replay: how many batches to keep and replay, to see how fast the loop could be; 0 = none
     sync: called after each step, to wait for the device (``torch.cuda.synchronize``)
@@ -704,7 +704,7 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
         seen.data_s = [0.0] * len(seen.data_s)
     seen = _without_stalls(seen)
     facts = _facts(seen) if own is None else _own_meters(own, before, _facts(seen))
-    closer = _look_closer(iterable, facts, seconds)
+    closer = _look_closer(iterable, facts, seconds, loop.train)
     make_ms = closer.pop("make_ms", None)
     collate_wait, fetch = closer.get("collate_wait") or 0.0, closer.get("worker_fetch") or 0.0
     start_s = _start_s(seen, None if make_ms is None else make_ms / 1e3)

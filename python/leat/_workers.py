@@ -9,7 +9,8 @@ made once more in this process, as a worker makes them, and watched:
 - then the samples are collated, which is collate time whether it runs or waits, and the batch is pickled as it
   would be for the trip to the trainer.
 
-Whether more workers help is tried: the same DataLoader is made again with more of them and run for a few seconds.
+Whether more workers help is tried: the same DataLoader is made again with more of them, and the loop runs with each
+in turn, step included.
 What cannot be seen is left out, and the verdict then says "worker time".
 """
 
@@ -17,15 +18,19 @@ from __future__ import annotations
 
 import linecache
 import re
+import statistics
 import sys
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 _LOOK_S = 0.001
 _LEAST_LOOKS = 20
 _SAMPLES = 1024  # at most
+_ROUNDS = 3  # trials with more workers, and as many without
+_LEAST_BATCHES = 4  # of a trial
 # Frames are read from the innermost out; the first that says something counts.
 _DECODE_FILES = re.compile(r"/(PIL/\w*(ImageFile|ImagePlugin)|torchvision/io|turbojpeg|simplejpeg|imageio|av|decord|"
                            r"soundfile|torchaudio|nibabel|pydicom|tifffile)[/.\w]*")
@@ -157,38 +162,94 @@ def _shares(wall: float, cpu: float, collated: float, moved: float, counts: dict
     return facts
 
 
-def try_workers(loader: Any, workers: int, seconds: float) -> float | None:
-    """Samples per second of the same DataLoader with this many workers, its batches unused; None
-    when there is no such loader."""
+def compare_workers(loader: Any, workers: int, seconds: float, train: Callable[[Any], Any],
+                    fits: Callable[[], bool]) -> dict[str, float] | None:
+    """Runs the loop with this many workers, in turn with the loop as it is, for `seconds` each: a loader alone would
+    show a rate that the step, which needs a CPU too, does not leave it. None when there is no such loader, or too
+    few of the trials `fits`."""
     try:
         from torch.utils.data import DataLoader
     except ImportError:
         return None
     if type(loader) is not DataLoader or loader.batch_sampler is None:
         return None
-    stream: Any = None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that these are more workers than CPUs is meant
-            again = DataLoader(loader.dataset, batch_sampler=loader.batch_sampler, num_workers=workers,
-                               collate_fn=loader.collate_fn, timeout=60, worker_init_fn=loader.worker_init_fn,
-                               multiprocessing_context=loader.multiprocessing_context)
-            stream, samples, begin = iter(again), 0, 0.0
-        until = time.monotonic() + seconds
-        for number, batch in enumerate(stream):
-            if number == 2 * workers:  # the first ones were made while the workers started
-                begin = time.monotonic()
-                until = begin + seconds
-            elif number > 2 * workers:
-                samples += _size(batch)
-            if time.monotonic() > until:
+    pairs: list[dict[int, float]] = []
+    for number in range(_ROUNDS):
+        pair: dict[int, float] = {}
+        for count in sorted((loader.num_workers, workers), reverse=number % 2 == 1):
+            if not fits():
                 break
-        passed = time.monotonic() - begin
-        return samples / passed if begin and samples and passed > 0 else None
-    except Exception:
+            rate = _trial(loader, count, seconds, train)
+            if rate is None:
+                return None
+            pair[count] = rate
+        if len(pair) < 2:
+            break
+        pairs.append(pair)
+    if len(pairs) < 2:  # one says nothing about the noise
+        return None
+    more, now = [pair[workers] for pair in pairs], [pair[loader.num_workers] for pair in pairs]
+    return {"more_workers": float(workers), "more_workers_rate": statistics.median(more),
+            "more_workers_gain": statistics.median(a / b for a, b in zip(more, now)),
+            "more_workers_least": min(more) / max(now)}
+
+
+def _again(loader: Any, workers: int) -> Any:
+    from torch.utils.data import DataLoader
+
+    only = {"prefetch_factor": loader.prefetch_factor, "persistent_workers": loader.persistent_workers,
+            "timeout": 60, "multiprocessing_context": loader.multiprocessing_context} if workers > 0 else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that these are more workers than CPUs is meant
+        return DataLoader(loader.dataset, batch_sampler=loader.batch_sampler, num_workers=workers,
+                          collate_fn=loader.collate_fn, worker_init_fn=loader.worker_init_fn, **only)
+
+
+def _trial(loader: Any, workers: int, seconds: float, train: Callable[[Any], Any]) -> float | None:
+    """Samples per second of the loop with this many workers; None when it cannot be run or has too few batches.
+    Starts of epochs count, but not the first one, nor the batches that were made meanwhile."""
+    stream: Any = None
+    least = max(_LEAST_BATCHES, workers)
+    number, samples, counted, first, begin = 0, 0, 0, 0.0, 0.0
+    try:
+        again, more = _again(loader, workers), True
+        while more:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                stream, more = iter(again), False
+            for batch in stream:
+                train(batch)
+                number, more, now = number + 1, True, time.monotonic()
+                if number == 1:
+                    first = now
+                if begin:
+                    samples, counted = samples + _size(batch), counted + 1
+                elif number > 2 * workers or now > first + seconds:
+                    begin = now
+                if begin and now > begin + (seconds if counted >= least else 3 * seconds):
+                    more = False
+                    break
+        return samples / (now - begin) if counted >= least and samples and now > begin else None
+    except Exception:  # user code in another place than it was written for
         return None
     finally:
-        del stream
+        end(stream)
+
+
+def end(stream: Any) -> None:
+    """Ends the worker processes of a DataLoader's iterator. PyTorch waits five seconds for each one that is making
+    a batch, and then terminates it; here that takes a second for all of them."""
+    workers, shut_down = getattr(stream, "_workers", None), getattr(stream, "_shutdown_workers", None)
+    if not workers or shut_down is None:
+        return
+    from torch.utils.data import _utils
+
+    before = _utils.MP_STATUS_CHECK_INTERVAL
+    _utils.MP_STATUS_CHECK_INTERVAL = 1.0 / len(workers)
+    try:
+        shut_down()
+    finally:
+        _utils.MP_STATUS_CHECK_INTERVAL = before
 
 
 def _size(batch: Any) -> int:

@@ -485,12 +485,24 @@ static void say_starts(leat_doctor_diagnosis *d)
          f->epoch_steps == 1 ? "" : "s");
 }
 
+/* Says that more worker processes were tried and do not help. */
+static void say_workers_tried(leat_doctor_diagnosis *d)
+{
+    const leat_doctor_facts *f = &d->facts;
+    if (!known(f->more_workers) || !known(f->more_workers_gain) || leat__doctor_more_workers_help(f)) return;
+    FIND("num_workers=%.0f instead of %.0f was tried in turn: %.2f times the rate (%.2f at worst): the "
+         "number of "
+         "workers is not the limit",
+         f->more_workers, or_else(f->workers, 0), f->more_workers_gain, or_else(f->more_workers_least, 0));
+}
+
 void leat__doctor_findings(leat_doctor_diagnosis *d, uint32_t distrusted)
 {
     const leat_doctor_facts *f = &d->facts;
     say_what_settles(d);
     say_disagreement(d, distrusted);
     say_starts(d);
+    say_workers_tried(d);
     if (or_else(f->skipped, 0) > 0)
         FIND("the time ran out before %.0f measurement%s: give a larger --seconds", f->skipped,
              f->skipped > 1 ? "s" : "");

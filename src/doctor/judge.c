@@ -37,7 +37,7 @@
 #define MOST 0.5 /* share of a worker's time that counts as its main activity */
 #define FAULTS_PER_S 100.0
 #define DISK_BLOCK 4096.0   /* bytes */
-#define MORE_HELP 1.1       /* more workers help if they raise the rate by this factor */
+#define MORE_HELP 1.1       /* more workers help if they raise the rate by this factor in every trial */
 #define FEW_READS 4         /* reads in flight; more of them delay each other on any disk */
 #define MORE_BRING_MORE 3.0 /* eight times as many requests in flight must bring this many times as much */
 #define LATE_MS 100.0       /* small answers later than this may have left no time for large ones */
@@ -258,9 +258,7 @@ static bool other_loader(const leat_doctor_facts *f)
 
 static bool few_threads(const leat_doctor_facts *f)
 {
-    if (known(f->more_workers_rate) && known(f->samples_per_s) &&
-        f->more_workers_rate < MORE_HELP * f->samples_per_s)
-        return false; /* tried: more do not help */
+    if (known(f->more_workers_gain) && !leat__doctor_more_workers_help(f)) return false;
     return known(f->threads) && known(f->cpus) && f->threads <= f->cpus - 1;
 }
 
@@ -355,11 +353,19 @@ bool leat__doctor_memory_limit(const leat_doctor_facts *f)
            f->dataset_bytes * 1.1 < f->memory_host && memory_is_faster(f);
 }
 
+bool leat__doctor_more_workers_help(const leat_doctor_facts *f)
+{
+    return f->more_workers_gain >= MORE_HELP && f->more_workers_least > 1;
+}
+
 bool leat__doctor_latency(const leat_doctor_facts *f)
 {
-    /* tried: more workers, which wait, get more */
-    if (known(f->more_workers_rate) && known(f->samples_per_s))
-        return f->more_workers_rate >= 1.3 * f->samples_per_s;
+    /* Tried: more workers, which wait, get more. The step bounds their gain: half of what is possible is
+     * enough. */
+    if (known(f->more_workers_gain)) {
+        const double most = known(f->data_ms) && f->batch_ms > 0 ? 1 + f->data_ms / f->batch_ms : HUGE_VAL;
+        return leat__doctor_more_workers_help(f) && f->more_workers_gain >= LEAT_MIN(1.3, (1 + most) / 2);
+    }
     return (known(f->io_deep) && known(f->io_cold) && f->io_deep >= 1.3 * f->io_cold) ||
            (known(f->read_ms) && f->read_ms >= 2 && !known(f->io_deep) &&
             or_else(f->io_depth, 1) <= FEW_READS);

@@ -90,6 +90,9 @@ double leat__doctor_starts(const leat_doctor_facts *f);
  * together, so its measurement was disturbed. Returns these parts as bits 1 << leat_doctor_limit. */
 uint32_t leat__doctor_distrust(leat_doctor_facts *f);
 
+/* True when more worker processes were tried and every trial was faster than all without them. */
+bool leat__doctor_more_workers_help(const leat_doctor_facts *f);
+
 /* True when more reads in flight would help: the storage is limited by latency, not by
  * bandwidth. */
 bool leat__doctor_latency(const leat_doctor_facts *f);

@@ -333,7 +333,7 @@ static bool more_threads(const leat_doctor_diagnosis *d, situation *w, leat_doct
     leat_doctor_facts *f = &w->f;
     if (!known(f->threads) || !known(f->cpus) || !known(f->cpu_all)) return false;
     double threads = ceil(f->cpus);
-    if (f->threads >= threads || known(f->more_workers_rate)) return false;
+    if (f->threads >= threads || known(f->more_workers_gain)) return false;
     f->cpu_all = cpu_with(f, threads, f->cpus);
     f->threads = threads;
     r->basis = LEAT_BASIS_MODEL;
@@ -356,17 +356,18 @@ static bool more_threads(const leat_doctor_diagnosis *d, situation *w, leat_doct
     return true;
 }
 
-/* More worker processes, which were tried with the same loader. */
+/* More worker processes, which were tried with the same loader and step. The gain is that of the trials. */
 static bool more_workers(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
-    if (!known(f->more_workers) || !known(f->more_workers_rate)) return false;
+    if (!known(f->more_workers) || !(f->more_workers_rate > 0) || !leat__doctor_more_workers_help(f))
+        return false;
     f->io_cold = f->io_deep = f->io_warm = f->cpu_all = f->delivery = f->more_workers_rate;
     f->cached = -1;
     w->reach = 1;
     act(r, LEAT_BASIS_MEASURED, "", "");
-    snprintf(r->action, sizeof r->action, "num_workers=%.0f instead of %.0f: tried briefly", f->more_workers,
-             or_else(f->workers, 0));
+    snprintf(r->action, sizeof r->action, "num_workers=%.0f instead of %.0f: tried in turn, with the step",
+             f->more_workers, or_else(f->workers, 0));
     (void)d;
     return true;
 }
@@ -726,6 +727,7 @@ static bool price(const leat_doctor_diagnosis *d, size_t row, double now, situat
     bool late = t != NULL && shows_late(r->set);
     r->gain = known(r->rate) && now > 0 ? r->rate / now : 1;
     if (t != NULL && !late) r->gain = tried_gain(d, t);
+    if (row < REMEDY_ROWS && remedies[row] == more_workers) r->gain = d->facts.more_workers_gain;
     double most = most_gain(d, w);
     r->gain = LEAT_MIN(r->gain, most);
     hold_below_loader(d, w, r);
