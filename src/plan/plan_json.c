@@ -383,7 +383,8 @@ void leat__plan_yaml(const leat_plan *p, leat__buf *out)
     if (f->gpus == 0) return;
     leat__buf_printf(out,
                      "# trainer: precision %s, compile %s, lr %.6g for a total batch of "
-                     "%llu on %u x %u GPUs\n",
+                     "%llu on %u node%s with %u GPU%s\n",
                      leat_plan_precision_name(c->precision), c->compile ? "true" : "false", c->lr,
-                     (unsigned long long)c->total_batch, f->nodes, f->gpus);
+                     (unsigned long long)c->total_batch, f->nodes, f->nodes > 1 ? "s" : "", f->gpus,
+                     f->gpus > 1 ? "s" : "");
 }

@@ -390,11 +390,12 @@ void leat__plan_page(const leat_plan *p, leat__buf *out, bool ascii)
     leat__buf_printf(out, "Plan: batch %llu of %u x %u", (unsigned long long)f->batch, f->image, f->image);
     if (f->gpus > 0) {
         const leat__arch *arch = leat__arch_find(f->model);
-        leat__buf_printf(out, ", %s on %u x %s", arch != NULL ? arch->title : f->model, f->gpus,
-                         f->gpu[0] != '\0' ? f->gpu : "GPU");
-        if (f->nodes > 1) leat__buf_printf(out, " x %u nodes", f->nodes);
+        leat__buf_printf(out, ", %s on %u GPU%s", arch != NULL ? arch->title : f->model, f->gpus,
+                         f->gpus > 1 ? "s" : "");
+        if (f->gpu[0] != '\0') leat__buf_printf(out, " (%s)", f->gpu);
     }
-    leat__buf_printf(out, ", %u CPUs", f->cpus);
+    leat__buf_printf(out, "%s%u CPU%s", f->gpus > 0 ? " and " : ", ", f->cpus, f->cpus > 1 ? "s" : "");
+    if (f->nodes > 1) leat__buf_printf(out, " per node, %u nodes", f->nodes);
     if (f->samples > 0) leat__buf_printf(out, ", %s samples", count((double)f->samples, a));
     leat__buf_putc(out, '\n');
     ram_section(p, out, ascii);

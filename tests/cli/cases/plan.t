@@ -42,7 +42,7 @@ $ leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --batch 
 
 # the page
 $ leat plan --dtype f32 --samples 1281167 --model ViT-B/16 --gpu H200 --gpus 2 --ram 256G --cpus 32 --io-mbs 2000 --cpu-us 250 --step-ms 92.4 --epochs 90
-Plan: batch 256 of 224 x 224, ViT-B/16 on 2 x H200, 32 CPUs, 1.28M samples
+Plan: batch 256 of 224 x 224, ViT-B/16 on 2 GPUs (H200) and 32 CPUs, 1.28M samples
 (empty)
 Host memory, per node: 8.41 GiB, 10.3 GiB while a validation loader is alive: safe
   █▒······································  4 % of the limit
@@ -160,7 +160,7 @@ threads: 3
 epochs: 1
 memory: 1623766528
 prefetch: 3
-# trainer: precision 16-mixed, compile false, lr 0.5 for a total batch of 256 on 1 x 1 GPUs
+# trainer: precision 16-mixed, compile false, lr 0.5 for a total batch of 256 on 1 node with 1 GPU
 
 # the pipeline that was planned, as leat load reads it
 $ leat plan --samples 50000 --gpus 0 --ram 16G --cpus 4 --no-measure --ops 'Resize((64,64)); RandomInvert(0.5)' --yaml | grep -v '^#' > ops.yaml

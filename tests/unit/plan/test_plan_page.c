@@ -16,7 +16,7 @@ static void the_page_names_what_matters(void **state)
     (void)state;
     snprintf(f.storage, sizeof f.storage, "nvme");
     char *text = page(f, false);
-    assert_contains(text, "ResNet-50 on 1 x A10G");
+    assert_contains(text, "ResNet-50 on 1 GPU (A10G) and ");
     assert_contains(text, "Host memory, per node:");
     assert_contains(text, "GPU memory:");
     assert_contains(text, "<- the limit");
