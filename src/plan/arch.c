@@ -100,11 +100,11 @@ int leat__arch_measure(const leat__arch *arch, const leat__arch_shape *shape, le
 {
     if (arch->kind == LEAT__ARCH_GENERIC) return measure_generic(shape, sum, err);
     uint32_t least = arch->kind == LEAT__ARCH_VIT ? arch->dims[2] : 32;
-    if (shape->image < least || shape->image > 65536)
+    if (shape->image < least || shape->image > LEAT__PLAN_IMAGE_MOST)
         return leat__fail(err, LEAT_EINVAL,
-                          "%s needs images of %u to 65536 pixels a side, "
+                          "%s needs images of %u to %d pixels a side, "
                           "not %llu",
-                          arch->title, least, (unsigned long long)shape->image);
+                          arch->title, least, LEAT__PLAN_IMAGE_MOST, (unsigned long long)shape->image);
     leat__tape t;
     leat__tape_init(&t, shape->batch, shape->size, shape->mixed);
     t.keep_grads = shape->keep_grads;

@@ -14,6 +14,8 @@
 
 #include "plan/tape.h"
 
+#define LEAT__PLAN_IMAGE_MOST 65535 /* pixels a side, as in the ops that crop */
+
 typedef enum leat__arch_kind {
     LEAT__ARCH_RESNET,
     LEAT__ARCH_VIT,

@@ -15,6 +15,8 @@
 #include "base/str.h"
 
 #define BYTES_MOST 0x1p58
+#define SAMPLE_MOST (UINT64_C(1) << 40) /* bytes of a sample */
+#define MEASURED_MOST 1.2e15            /* bytes per second: the most that options take, with its spread */
 
 /* "Conservative / Balanced / Aggressive" of the single-GPU guide on its 16 cores: batch 192,
  * 256, 320; workers 8, 12, 16 = a share of the cores; prefetch 2, 3, 4. */
@@ -101,15 +103,15 @@ static int check(const leat_plan_facts *f, leat_error *err)
         {"gpus", f->gpus, 1 << 16},
         {"nodes", f->nodes, 1 << 20},
         {"batch", f->batch, LEAT_PLAN_BATCH_MOST},
-        {"image", f->image, 65536},
+        {"image", f->image, LEAT__PLAN_IMAGE_MOST},
         {"classes", f->classes, 1 << 28},
         {"prefetch", f->prefetch, 65536},
         {"width", f->width, 1 << 20},
         {"height", f->height, 1 << 20},
         {"samples", f->samples, UINT64_C(1) << 48},
         {"epochs", f->epochs, 1 << 24},
-        {"sample_bytes", f->sample_bytes, UINT64_C(1) << 40},
-        {"max_sample_bytes", f->max_sample_bytes, UINT64_C(1) << 40},
+        {"sample_bytes", f->sample_bytes, SAMPLE_MOST},
+        {"max_sample_bytes", f->max_sample_bytes, SAMPLE_MOST},
         {"params", f->params, UINT64_C(1) << 48},
         {"activation_bytes", f->activation_bytes, UINT64_C(1) << 44},
         {"ram_bytes", f->ram_bytes, UINT64_C(1) << 56},
@@ -138,9 +140,11 @@ static int check(const leat_plan_facts *f, leat_error *err)
     const leat_plan_range ranges[] = {m->io_bytes_per_s, m->cpu_us, m->step_ms, m->h2d_bytes_per_s};
     for (size_t i = 0; i < LEAT_COUNT(ranges); i++) {
         leat_plan_range r = ranges[i];
-        bool known = r.low > 1e-6 && r.low <= r.mid && r.mid <= r.high && r.high < 1e15;
+        bool known = r.low > 1e-6 && r.low <= r.mid && r.mid <= r.high && r.high <= MEASURED_MOST;
         if (!known && r.mid != 0)
-            return leat__fail(err, LEAT_EINVAL, "a measured range must be low <= mid <= high");
+            return leat__fail(err, LEAT_EINVAL,
+                              "a measured range must be low <= mid <= high, and within 1e-6 to %g",
+                              MEASURED_MOST);
     }
     if (!(f->lr >= 0 && f->lr < 1e9) || !(f->macs >= 0 && f->macs <= 1e18))
         return leat__fail(err, LEAT_EINVAL, "`lr` must be 0 to 1e9, and the multiply-adds 0 to 1e18");
@@ -289,7 +293,7 @@ int leat__plan_complete(leat_plan *plan, leat_error *err)
                                 f->images == LEAT_PLAN_MIX ? " of those that are not raw" : "");
         }
     }
-    default_u64(&f->max_sample_bytes, 4 * f->sample_bytes);
+    default_u64(&f->max_sample_bytes, LEAT_MIN(4 * f->sample_bytes, SAMPLE_MOST));
     if (f->gpus > 0) LEAT_TRY(complete_model(plan, err));
     configure(plan);
     return check_products(f, err);

@@ -483,11 +483,27 @@ $ leat plan --recommend text --dataset-bytes 100G --json | jget gpus_low
 
 # frames that are none, or too many, are not "no samples given"
 $ leat plan --video-hours 0 --model resnet18
-! leat plan: --video-hours 0 at --fps 30 give no frames or more than 1e+14 (see leat plan --help)
+! leat plan: --video-hours: 0 is out of range (0.001 to 4000000) (see leat plan --help)
 = 2
 
-$ leat plan --recommend images --video-hours 1e9 --fps 1e6
-! leat plan: --video-hours 1e+09 at --fps 1e+06 give no frames or more than 1e+14 (see leat plan --help)
+$ leat plan --recommend images --video-hours 4e6 --fps 1e6
+! leat plan: --video-hours 4e+06 at --fps 1e+06 give no frames or more than 1e+14 (see leat plan --help)
+= 2
+
+# the ends of the options are accepted: 3 is a plan that does not fit
+$ for more in "--h2d-gbs 1e6" "--io-mbs 1e9" "--image 65535" "--sample-bytes 1e12" "--cpu-us 1e9" "--step-ms 0.001"; do
+>     leat plan --samples 1000 --model resnet18 --gpu A100 --cpus 8 --ram 64G $more >/dev/null 2>&1; echo $?; done | paste -s -d ' '
+0 0 3 3 0 0
+$ for more in "--recommend images --video-hours 4e6" "--recommend images --video-hours 0.001" "--recommend text --dataset-bytes 4e15" "--text 4e15" "--samples 1000 --storage bucket --gbps 1e6"; do
+>     leat plan $more >/dev/null 2>&1; echo $?; done | paste -s -d ' '
+0 0 0 3 0
+$ for more in "--h2d-gbs 1000001" "--io-mbs 1000000001" "--image 65536" "--video-hours 4000001" "--text 4000000000000001"; do
+>     leat plan $more 2>&1 >/dev/null; done
+leat plan: --h2d-gbs: 1000001 is out of range (0.001 to 1000000) (see leat plan --help)
+leat plan: --io-mbs: 1000000001 is out of range (0.001 to 1000000000) (see leat plan --help)
+leat plan: --image: 65536 is out of range (1 to 65535) (see leat plan --help)
+leat plan: --video-hours: 4000001 is out of range (0.001 to 4000000) (see leat plan --help)
+leat plan: --text: 4000000000000001 is out of range (1 to 4000000000000000) (see leat plan --help)
 = 2
 
 $ leat plan --model generic --params 1 --activation-bytes 1B --gmacs 1e9 --gpu A100 --json | jget fits
