@@ -499,7 +499,7 @@ class Epochs(SimpleNamespace):
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 @pytest.mark.parametrize(("more", "words"), [
-    ({}, "persistent_workers=True: the workers are kept"), ({"persistent_workers": True}, "num_workers=0, or longer epochs")])
+    ({}, "persistent_workers=True: workers do not start again in each epoch; up to this gain, a guess"), ({"persistent_workers": True}, "num_workers=0, or longer epochs")])
 def test_workers_that_start_in_each_epoch_are_not_storage(clock, count, more, words):
     """It was "I/O-bound", with a confidence of 1, although nothing was read."""
     loader = Epochs(clock=clock, start=0.08, count=count, **vars(dataloader(clock, lambda: None, **more)))

@@ -536,7 +536,8 @@ static bool longer_epochs(const leat_doctor_diagnosis *d, situation *w, leat_doc
     const bool workers = or_else(d->facts.workers, 0) > 0;
     act(r, LEAT_BASIS_MODEL, "",
         workers && or_else(d->facts.persistent, 1) < 1
-            ? "persistent_workers=True: the workers are kept, and do not start again in each epoch"
+            ? "persistent_workers=True: workers do not start again in each epoch; up to this gain, a guess: "
+              "each epoch still begins without batches"
         : workers ? "num_workers=0, or longer epochs: workers begin each epoch without batches"
                   : "longer epochs (more samples, or each of them several times), so that few steps wait "
                     "for a start");

@@ -644,6 +644,8 @@ static void workers_of_short_epochs_are_to_be_kept(void **state)
     assert_int_equal(d.cause, LEAT_CAUSE_SHORT_EPOCHS);
     assert_int_equal(d.remedy_count, 1);
     assert_contains(d.remedies[0].action, "persistent_workers=True");
+    assert_contains(d.remedies[0].action, "up to this gain, a guess");
+    assert_int_equal(d.remedies[0].basis, LEAT_BASIS_MODEL);
     f.persistent = 1;
     assert_contains(judge(f).remedies[0].action, "num_workers=0, or longer epochs");
     f.workers = 0;
