@@ -641,6 +641,15 @@ def _look_closer(iterable: Any, facts: dict[str, float | None], seconds: float,
     return closer
 
 
+def _bound_reads(facts: dict[str, float | None]) -> None:
+    """Workers that each wait `fetch_ms` for a sample cannot read more often, whatever share of the time they were seen
+    to wait."""
+    reads, each_ms = facts.get("io_cold"), facts.get("fetch_ms")
+    if reads and each_ms:
+        most = max(facts.get("workers") or 1.0, 1.0) * 1e3 / each_ms
+        facts["io_cold"] = min(reads, max(most, facts.get("samples_per_s") or 0.0))
+
+
 def _workers_to_try(facts: dict[str, float | None]) -> int:
     """Four times as many where they wait, else one per CPU; 0 when that is no more than there are."""
     now, cpus = facts.get("workers") or 0.0, facts.get("cpus") or 1.0
@@ -711,6 +720,7 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
     if own is None and (collate_wait > 0 or start_s is not None):
         facts = _facts(seen, collate_wait / (collate_wait + fetch) if collate_wait > 0 else 0.0, start_s)
     facts.update(closer)
+    _bound_reads(facts)
     if own is None and seen.num_workers is None:
         facts["plain"] = 1.0
     return _verdict(seen, facts, loop.replay(min(steps, 50), seconds / 4) if replay else None)

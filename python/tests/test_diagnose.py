@@ -488,6 +488,20 @@ def test_a_collate_that_waits_is_collate_without_workers(clock):
     assert d.facts["read_share"] == pytest.approx(0, abs=1e-6) and d.facts["worker_collate"] > 0.95
 
 
+def test_reads_are_no_faster_than_the_workers():
+    """A sentence named 1.3k samples/s where two workers that wait 4.1 ms per sample can give 488."""
+    facts = {"io_cold": 1300.0, "fetch_ms": 4.1, "workers": 2.0, "samples_per_s": 300.0}
+    _diagnose._bound_reads(facts)
+    assert facts["io_cold"] == pytest.approx(2e3 / 4.1)
+    facts |= {"samples_per_s": 600.0}  # more than that was delivered
+    _diagnose._bound_reads(facts)
+    assert facts["io_cold"] <= 600
+    for facts in ({"io_cold": 1300.0}, {"io_cold": None, "fetch_ms": 4.1}, {"io_cold": 1300.0, "fetch_ms": 0.0}):
+        before = dict(facts)
+        _diagnose._bound_reads(facts)
+        assert facts == before
+
+
 class Epochs(SimpleNamespace):
     """A DataLoader whose workers take `start` seconds to start in each epoch of `count` batches."""
 
