@@ -250,15 +250,32 @@ class _Recording:
     stalls: list[tuple[float, float]] = dataclasses.field(default_factory=list)  #: (seconds, when): no longer in data_s
 
 
+class _Limit:
+    """When diagnose() has to end. What would take longer than the time that is left is skipped and counted."""
+
+    def __init__(self, seconds: float) -> None:
+        self.at, self.skipped = time.monotonic() + 2 * seconds + 5, 0
+
+    def left(self) -> float:
+        return self.at - time.monotonic()
+
+    def fits(self, seconds: float) -> bool:
+        return seconds <= self.left()
+
+    def skip(self) -> None:
+        self.skipped += 1
+
+
 class _Loop:
     """Runs steps of an iterable and records them; the first one is left out."""
 
     def __init__(self, iterable: Iterable[Any], step: Callable[[Any], Any] | None, sync: Callable[[], Any] | None,
-                 sampler: _Sampler) -> None:
-        self.iterable, self.step, self.sync, self.sampler = iterable, step, sync, sampler
+                 sampler: _Sampler, limit: _Limit) -> None:
+        self.iterable, self.step, self.sync, self.sampler, self.limit = iterable, step, sync, sampler, limit
         self.kept: list[Any] = []
         self.room = math.inf  # bytes of batches that may be kept
         self.first = True  # no batch came yet
+        self.start_s = 0.0  # from the call of iter() to the first batch
         self.seen = _Recording(trained=step is not None, looks=sampler.looks)
         self.declared = _declared(iterable)
         if _is_dataloader(iterable):
@@ -274,10 +291,11 @@ class _Loop:
         return time.perf_counter() - begin
 
     def run(self, steps: int, seconds: float, keep: int) -> None:
-        stream, until = iter(self.iterable), time.monotonic() + seconds
+        begun = time.monotonic()
+        stream, until = iter(self.iterable), begun + seconds
         restarts, epochs, seen, before, started = 0, 0, self.seen, _look(), time.perf_counter()
-        clocks_s = _clocks_s()
-        while len(seen.data_s) < steps and (self.first or time.monotonic() < until):
+        clocks_s, longest_s = _clocks_s(), 0.0
+        while len(seen.data_s) < steps and (self.first or (time.monotonic() < until and self.limit.fits(longest_s))):
             self.sampler.waiting = True
             if restarts == epochs or self.first:  # else the end of an epoch is part of the wait for the next one
                 looks = list(self.sampler.looks[True])
@@ -295,13 +313,17 @@ class _Loop:
             if waited <= _SHORTEST * clocks_s:
                 waited = work = 0.0
             self.sampler.waiting = False
+            if self.first:
+                self.start_s = time.monotonic() - begun
             trained = self.train(batch)
             if len(self.kept) < keep and _bytes(batch) <= self.room:
                 self.kept.append(batch)
                 self.room -= _bytes(batch)
             if self.first:
                 self.first, seen.begin = False, _look()
-                if time.monotonic() < until:
+                longest_s = time.monotonic() - begun
+                if self.limit.fits(longest_s):  # after a slow start, too, other batches are measured
+                    until = max(until, time.monotonic() + seconds / 2 + 1e-3)
                     continue
                 seen.begin = before  # no time for a second batch: this one has to do
             seen.data_s.append(waited)
@@ -316,16 +338,21 @@ class _Loop:
         close = getattr(stream, "close", None)
         if callable(close):
             close()
+        if not seen.persistent:
+            _workers.end(stream)
 
     def replay(self, steps: int, seconds: float) -> float | None:
         """Returns the mean step time when batches cost nothing."""
         if not self.kept or self.step is None:
             return None
-        times, until = [], time.monotonic() + seconds
+        times, until, each_s = [], time.monotonic() + seconds, max(self.seen.batch_s)
         for i in range(steps):
-            times.append(self.train(self.kept[i % len(self.kept)]))
-            if time.monotonic() > until:
+            if time.monotonic() > until or not self.limit.fits(each_s):
                 break
+            times.append(self.train(self.kept[i % len(self.kept)]))
+        if not times:
+            self.limit.skip()
+            return None
         return sum(times[1:] or times) / len(times[1:] or times)
 
 
@@ -628,16 +655,24 @@ def judge(facts: Mapping[str, Any]) -> Diagnosis:
 
 
 def _look_closer(iterable: Any, facts: dict[str, float | None], seconds: float,
-                 train: Callable[[Any], Any]) -> dict[str, float | None]:
+                 loop: _Loop) -> dict[str, float | None]:
     """What a worker does, where that can be seen, and whether more workers would help, where that can be
     tried: only when the loop waits for data."""
     data, step = facts.get("data_ms"), facts.get("batch_ms")
     if facts.get("workers") is None or data is None or data < 0.05 * (data + (step or 0.0)):
         return {}
-    closer: dict[str, float | None] = dict(_workers.split(iterable, min(2.0, seconds / 10)) or {})
+    limit = loop.limit
+    make_s = (data if not facts["workers"] else facts["workers"] * (data + (step or 0.0))) / 1e3  # at most
+    asked_s = max(0.0, loop.start_s - make_s)  # what starts an epoch beside the batch, such as len(dataset)
+    closer: dict[str, float | None] = {}
+    if limit.fits(asked_s + make_s / max(facts.get("batch") or 1.0, 1.0)):
+        closer.update(_workers.split(iterable, min(2.0, seconds / 10), make_s, limit) or {})
+    else:
+        limit.skip()
     more, each_s = _workers_to_try(facts | closer), max(0.3, min(1.5, seconds / 20))
     if more:
-        closer.update(_workers.compare_workers(iterable, more, each_s, train, lambda: True) or {})
+        closer.update(_workers.compare_workers(iterable, more, each_s, loop.train, limit,
+                                                2 * loop.start_s + 3 * each_s) or {})
     return closer
 
 
@@ -677,7 +712,9 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
         result (then it is run once)
     step: called with each batch: the training step, also in trials and in the replay. Without it the loader runs
         alone, and the verdict is incomplete
-    steps, seconds: measure this many steps after the first, or until the time is over
+    steps, seconds: measure this many steps after the first, or until the time is over. It returns after
+        2 * seconds + 5 at the latest, unless a batch takes longer: one that was started must end. Trials that do
+        not fit are left out, and the report says so
     replay: how many batches to keep and replay, to see how fast the loop could be; 0 = none
     sync: called after each step, to wait for the device (``torch.cuda.synchronize``)
     """
@@ -693,10 +730,11 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
     seconds = _check.real("seconds", seconds, 0, 1e9)
     from ._loader import Loader
 
+    limit = _Limit(seconds)
     own = iterable if isinstance(iterable, Loader) else None
     before = own.doctor()["facts"] if own is not None else {}
     sampler = _Sampler(_persistent(iterable))
-    loop = _Loop(iterable, step, sync, sampler)
+    loop = _Loop(iterable, step, sync, sampler, limit)
     if own is not None:  # batches that are kept stay in its budget, which its other batches need
         loop.room = (before.get("budget") or math.inf) / 4
     sampler.start()
@@ -713,7 +751,8 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
         seen.data_s = [0.0] * len(seen.data_s)
     seen = _without_stalls(seen)
     facts = _facts(seen) if own is None else _own_meters(own, before, _facts(seen))
-    closer = _look_closer(iterable, facts, seconds, loop.train)
+    free_s = loop.replay(min(steps, 50), seconds / 4) if replay else None
+    closer = _look_closer(iterable, facts, seconds, loop)
     make_ms = closer.pop("make_ms", None)
     collate_wait, fetch = closer.get("collate_wait") or 0.0, closer.get("worker_fetch") or 0.0
     start_s = _start_s(seen, None if make_ms is None else make_ms / 1e3)
@@ -723,4 +762,6 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
     _bound_reads(facts)
     if own is None and seen.num_workers is None:
         facts["plain"] = 1.0
-    return _verdict(seen, facts, loop.replay(min(steps, 50), seconds / 4) if replay else None)
+    if limit.skipped:
+        facts["skipped"] = float(limit.skipped)
+    return _verdict(seen, facts, free_s)

@@ -24,7 +24,10 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._diagnose import _Limit
 
 _LOOK_S = 0.001
 _LEAST_LOOKS = 20
@@ -104,9 +107,10 @@ def _make(dataset: Any, index: int, stacks: _Stacks) -> tuple[Any, float, float]
     return row, time.perf_counter() - begin, work
 
 
-def split(loader: Any, seconds: float = 1.0) -> dict[str, float] | None:
+def split(loader: Any, seconds: float, make_s: float, limit: _Limit) -> dict[str, float] | None:
     """Shares of the time in which a worker makes a batch, as facts of the doctor, and that time (`make_ms`, not a
-    fact); None when they cannot be seen: the loader has no samples that can be asked for one by one, or one of them raises."""
+    fact); None when they cannot be seen: the loader has no samples that can be asked for one by one, one of them raises,
+    or a batch takes up to `make_s`, and collate_fn may take longer than the time that is left."""
     dataset, collate = getattr(loader, "dataset", None), getattr(loader, "collate_fn", None)
     if dataset is None or collate is None or not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
         return None
@@ -126,9 +130,12 @@ def split(loader: Any, seconds: float = 1.0) -> dict[str, float] | None:
             if len(samples) < batch_size:
                 samples.append(row)
             now = time.monotonic()
-            if now > until or (made >= batch_size and now > begin + seconds / 4):
+            if now > until or (made >= batch_size and now > begin + seconds / 4) or not limit.fits(one):
                 break
         wall, cpu = wall * batch_size / made, cpu * batch_size / made
+        if not limit.fits((make_s - wall) * len(samples) / batch_size):
+            limit.skip()
+            return None
         scale = batch_size / len(samples)
         begin, work = time.perf_counter(), _work_s()
         batch = collate(samples)
@@ -162,11 +169,11 @@ def _shares(wall: float, cpu: float, collated: float, moved: float, counts: dict
     return facts
 
 
-def compare_workers(loader: Any, workers: int, seconds: float, train: Callable[[Any], Any],
-                    fits: Callable[[], bool]) -> dict[str, float] | None:
+def compare_workers(loader: Any, workers: int, seconds: float, train: Callable[[Any], Any], limit: _Limit,
+                    trial_s: float) -> dict[str, float] | None:
     """Runs the loop with this many workers, in turn with the loop as it is, for `seconds` each: a loader alone would
-    show a rate that the step, which needs a CPU too, does not leave it. None when there is no such loader, or too
-    few of the trials `fits`."""
+    show a rate that the step, which needs a CPU too, does not leave it. `trial_s` is what a trial takes at most. None
+    when there is no such loader, or no time for two trials of each."""
     try:
         from torch.utils.data import DataLoader
     except ImportError:
@@ -177,7 +184,7 @@ def compare_workers(loader: Any, workers: int, seconds: float, train: Callable[[
     for number in range(_ROUNDS):
         pair: dict[int, float] = {}
         for count in sorted((loader.num_workers, workers), reverse=number % 2 == 1):
-            if not fits():
+            if not limit.fits(trial_s):
                 break
             rate = _trial(loader, count, seconds, train)
             if rate is None:
@@ -187,6 +194,7 @@ def compare_workers(loader: Any, workers: int, seconds: float, train: Callable[[
             break
         pairs.append(pair)
     if len(pairs) < 2:  # one says nothing about the noise
+        limit.skip()
         return None
     more, now = [pair[workers] for pair in pairs], [pair[loader.num_workers] for pair in pairs]
     return {"more_workers": float(workers), "more_workers_rate": statistics.median(more),

@@ -354,12 +354,14 @@ def test_workers_are_compared_in_turn_and_with_the_step(monkeypatch):
         return rates[workers][order.count(workers) - 1]
 
     monkeypatch.setattr(_workers, "_trial", trial)
-    found = _workers.compare_workers(loader, 2, 0.3, print, lambda: True)
+    found = _workers.compare_workers(loader, 2, 0.3, print, _diagnose._Limit(60), 0.5)
     assert order == [0, 2, 2, 0, 0, 2]
     assert found == tried(2, 120, pytest.approx(4 / 3), pytest.approx(0.9))
     order.clear()
-    left = iter([True] * 3 + [False] * 3)
-    assert _workers.compare_workers(loader, 2, 0.3, print, lambda: next(left)) is None  # one pair shows no noise
+    limit, left = _diagnose._Limit(60), iter([9.0] * 3 + [0.1] * 3)
+    monkeypatch.setattr(limit, "left", lambda: next(left))
+    assert _workers.compare_workers(loader, 2, 0.3, print, limit, 0.5) is None  # one pair shows no noise
+    assert limit.skipped == 1
     monkeypatch.undo()
     for workers in (0, 1):  # an epoch of 32 batches is repeated until the time is over
         steps = []
@@ -424,7 +426,7 @@ def test_samples_are_split_into_waiting_and_work(clock):
         clock.burn(0.008)
         return rows
 
-    got = _workers.split(dataloader(clock, item, collate))
+    got = _workers.split(dataloader(clock, item, collate), 1.0, 0.04, _diagnose._Limit(30))
     assert got["worker_fetch"] == pytest.approx(24 / 40) and got["worker_collate"] == pytest.approx(8 / 40)
     assert got["fetch_ms"] == pytest.approx(3) and got["worker_transfer"] == 0
     assert got["collate_wait"] == pytest.approx(0, abs=1e-9)
@@ -433,7 +435,7 @@ def test_samples_are_split_into_waiting_and_work(clock):
 
 def test_stack_samples_split_the_work(clock, monkeypatch):
     monkeypatch.setattr(Looks, "counts", {"decode": 60, "augment": 30, "python": 10})
-    got = _workers.split(dataloader(clock, lambda: clock.burn(0.004)))
+    got = _workers.split(dataloader(clock, lambda: clock.burn(0.004)), 1.0, 0.04, _diagnose._Limit(30))
     assert got["worker_fetch"] == pytest.approx(0, abs=1e-9)
     assert [got[f"worker_{kind}"] for kind in ("decode", "augment", "python")] == pytest.approx([0.6, 0.3, 0.1])
 
@@ -442,8 +444,9 @@ def test_samples_that_cannot_be_made_here_say_nothing(clock):
     def broken():
         raise RuntimeError("only in a worker")
 
-    assert _workers.split(dataloader(clock, broken)) is None
-    assert _workers.split(SimpleNamespace(dataset=iter(()), collate_fn=list)) is None
+    limit = _diagnose._Limit(30)
+    assert _workers.split(dataloader(clock, broken), 1.0, 0.04, limit) is None
+    assert _workers.split(SimpleNamespace(dataset=iter(()), collate_fn=list), 1.0, 0.04, limit) is None
 
 
 @pytest.mark.parametrize("file, line, kind", [
@@ -486,6 +489,44 @@ def test_a_collate_that_waits_is_collate_without_workers(clock):
     d = leat.diagnose(Iterating(**vars(loader)), lambda batch: clock.sleep(0.005), steps=STEPS)
     assert said(d) == ("cpu", "collate", "critical") and d.confidence > 0.75
     assert d.facts["read_share"] == pytest.approx(0, abs=1e-6) and d.facts["worker_collate"] > 0.95
+
+
+class Slow(SimpleNamespace):
+    """A DataLoader without workers whose start, len(), samples and collate_fn take these seconds."""
+
+    num_workers, persistent_workers = 0, False
+
+    def __init__(self, clock, batch_size, start=0.0, length=0.0, item=0.0, collate=0.0):
+        class Data:
+            def __len__(self):
+                clock.sleep(length)
+                return 1000
+
+            def __getitem__(self, i):
+                clock.sleep(item)
+                return i
+
+        super().__init__(dataset=Data(), batch_size=batch_size, collate_fn=lambda rows: clock.sleep(collate) or np.array(rows),
+                         clock=clock, start=start)
+
+    def __iter__(self):
+        self.clock.sleep(self.start)
+        for first in range(0, len(self.dataset), self.batch_size):
+            yield self.collate_fn([self.dataset[first + i] for i in range(self.batch_size)])
+
+
+@pytest.mark.parametrize("slow, batch_s", [
+    ({"item": 1.0}, 1), ({"item": 1.0, "batch_size": 4}, 4), ({"item": 3.0}, 3), ({"item": 8.0}, 8),
+    ({"item": 1.0, "batch_size": 16}, 16), ({"collate": 4.0, "batch_size": 8}, 4), ({"collate": 9.0}, 9),
+    ({"length": 4.0, "item": 0.1}, 4), ({"start": 5.0, "item": 0.5}, 5), ({"start": 9.0}, 9), ({"item": 0.01}, 0)])
+@pytest.mark.parametrize("step_s", [0.0, 0.5, 4.0])
+def test_slow_parts_do_not_exceed_the_time(clock, slow, batch_s, step_s):
+    """With seconds=3 and samples of 1 to 8 s it took 12 to 62 s."""
+    d = leat.diagnose(Slow(clock, **({"batch_size": 1} | slow)), lambda batch: clock.sleep(step_s), seconds=3)
+    assert clock.now <= max(2 * 3 + 5, batch_s + step_s) + 0.2, d
+    assert d.facts["steps"] >= 1
+    if batch_s >= 8 and step_s == 0:
+        assert d.facts["skipped"] >= 1 and any("the time ran out before" in f for f in d.findings)
 
 
 def test_reads_are_no_faster_than_the_workers():
@@ -542,7 +583,8 @@ def test_workers_that_were_not_seen_to_read_leave_doubt():
 def test_kept_batches_leave_the_loader_its_budget(clock):
     batch = (np.zeros(20, np.uint8), {"label": np.zeros(10, np.uint8)})
     for room, kept in ((math.inf, 4), (100, 3), (20, 0)):
-        loop = _diagnose._Loop([batch] * 9, lambda batch: None, None, SimpleNamespace(looks={True: [0] * 3, False: [0] * 3}))
+        sampler = SimpleNamespace(looks={True: [0] * 3, False: [0] * 3})
+        loop = _diagnose._Loop([batch] * 9, lambda batch: None, None, sampler, _diagnose._Limit(10))
         loop.room = room
         loop.run(5, 10, 4)
         assert len(loop.kept) == kept
