@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the cost of each op and prints the rows of the first table of data/plan/ops.txt.
 
-    python bench/op_costs.py build-release/bench/kernel_ops [--leat build-release/tools/leat] [--rounds 3] [OP ...]
+    python bench/op_costs.py [--leat build-release/tools/leat] [--rounds 3] build-release/bench/kernel_ops [OP ...]
 
 A row is the CPU microseconds for 224 x 224 pixels with p = 1, and fixed_us, from a 32 x 32 image. With --leat it compares
 instead: for two sizes and each instruction set, what was measured, what `leat plan --no-measure` says, and how many times
@@ -16,7 +16,7 @@ ISAS = ("avx512", "avx2", "scalar")
 TABLE, SMALL, LARGE = 224, 32, 448
 # Arguments of ops that need some; {s} is the side of the image, {h} half of it.
 OPS = {
-    "Pad": "Pad(16); CenterCrop({s})", "RandomZoomOut": "RandomZoomOut(side_range=(2, 2), p=1); CenterCrop({s})",
+    "Pad": "Pad(16); CenterCrop({s})", "RandomZoomOut": "RandomZoomOut(side_range=(2, 2), p=1); Resize(({s}, {s}))",
     "RandomRotation": "RandomRotation(30)", "RandomAffine": "RandomAffine(10, (0.1, 0.1), (0.9, 1.1), 5)",
     "RandomPerspective": "RandomPerspective(0.5, p=1)",
     "ColorJitter": "ColorJitter(0.4, 0.4, 0.4, 0.1)", "Grayscale": "Grayscale(3)", "RandomGrayscale": "RandomGrayscale(1)",
@@ -31,6 +31,7 @@ OPS = {
     "ElasticTransform": "ElasticTransform()", "AugMix": "AugMix()", "Normalize": "Normalize(0.5, 0.5)",
 }
 CROPS = {"FiveCrop": 5, "TenCrop": 10}
+CANVAS = {"RandomZoomOut": 4}  # pixels of the result, in those of the image
 
 
 def measured(kernel_ops, rounds, side, ops):
@@ -59,7 +60,7 @@ def planned(leat, side, op, isa):
 def print_rows(at, small, ops):
     scale = (SMALL / TABLE) ** 2
     for op in ops:
-        area = CROPS[op] / 4 if op in CROPS else 1  # crops of half the side
+        area = CROPS[op] / 4 if op in CROPS else CANVAS.get(op, 1)  # crops of half the side
         cells = [f"{max(at[op, isa], 0) / area:6.0f}" for isa in ISAS]
         fixed = max(0.0, min(small[op, isa] - at[op, isa] * scale for isa in ISAS))
         print(f"{op:24} | {' | '.join(cells)} | {fixed:2.0f}")

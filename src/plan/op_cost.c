@@ -93,6 +93,16 @@ static double by_arguments(const leat__op_spec *op)
     return LEAT_MAX(times, 0.0);
 }
 
+/* Returns the mean pixels of an op's canvas. `before` are those of the image; `after` is between that and the
+ * largest canvas. Where the side is drawn evenly from a range, the mean follows from that. */
+static double canvas_pixels(const leat__op_spec *op, double before, double after)
+{
+    const uint32_t at = param_at(op->def, "side_range");
+    if (at == op->def->param_count) return LEAT_MAX(before, after);
+    const double low = op->value[at].list[0], high = op->value[at].list[1];
+    return before * (low * low + low * high + high * high) / 3;
+}
+
 /* Adds one op that is not a combinator. */
 static void add_op(sum *s, const leat__op_spec *op)
 {
@@ -105,7 +115,8 @@ static void add_op(sum *s, const leat__op_spec *op)
         s->all = false;
         return;
     }
-    if (op->def->canvas) pixels = LEAT_MAX(pixels, pixels_in(&s->at, &same)); /* it fills its result */
+    if (op->def->canvas)
+        pixels = canvas_pixels(op, pixels, pixels_in(&s->at, &same)); /* it fills its result */
     if (op->def->crops > 0) { /* it copies its crops, whatever the size of the image */
         same = true;
         s->images = images *= op->def->crops;

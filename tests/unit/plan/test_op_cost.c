@@ -190,6 +190,11 @@ static void a_canvas_costs_by_its_result(void **state)
     assert_true(leat__plan_ops_us("RandomZoomOut(side_range=(1,8), p=1); Resize((64,64))", "avx2", 400, 400,
                                   &large, &sure));
     assert_true(large > 5 * small);
+    assert_true(leat__plan_ops_us("RandomZoomOut(side_range=(2,2), p=1); Resize((224,224))", "avx2", 224, 224,
+                                  &small, &sure));
+    assert_near(small, 2 + 4 * leat__plan_op_us("RandomZoomOut", "avx2"), 1e-6);
+    assert_true(leat__plan_ops_us("RandomZoomOut(p=1); Resize((224,224))", "avx2", 224, 224, &large, &sure));
+    assert_near(large, 2 + 7 * leat__plan_op_us("RandomZoomOut", "avx2"), 1e-6); /* 1 to 4 times the side */
 }
 
 int main(void)
