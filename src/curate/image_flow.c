@@ -71,17 +71,7 @@ static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
     task->data = p;
     task->release = release_portion;
     leat__records *run = p->run;
-    while (!leat__records_full(run)) {
-        leat__record *r = leat__records_add(run);
-        bool end = false;
-        LEAT_TRY(f->source->ops->next(f->source, run, r, &end, err));
-        if (end) {
-            leat__records_drop_last(run);
-            f->stop = true;
-            break;
-        }
-        if (!r->failed) run->pending += r->size_hint;
-    }
+    LEAT_TRY(leat__source_fill(f->source, run, &f->stop, err));
     run->large = run->pending > f->allowance.large / 2;
     if (run->count == 0) {
         task->data = NULL;
@@ -112,13 +102,6 @@ static int load_record(flow_run *f, leat__records *run, leat__record *r, leat_er
     return 0;
 }
 
-static uint64_t record_need(const flow_run *f, const leat__records *run, const leat__record *r)
-{
-    const leat__item *item = &r->items[f->field];
-    if (r->failed || item->absent) return 0;
-    return leat__encode_need(&f->plan, leat__records_data(run, item), item->size);
-}
-
 static uint64_t need_read(void *cookie, const leat_task *task)
 {
     const leat__records *run = ((const portion *)task->data)->run;
@@ -134,7 +117,7 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
     LEAT_TRY(leat__fetch_run(f->source, run, err));
     for (uint32_t i = 0; i < run->count; i++) {
         LEAT_TRY(load_record(f, run, &run->record[i], err));
-        run->decode = LEAT_MAX(run->decode, record_need(f, run, &run->record[i]));
+        leat__pack_memory_measure(&f->plan, f->source, run, &run->record[i]);
     }
     run->pending = 0;
     if (run->decode > f->allowance.large) run->large = true;
@@ -151,16 +134,19 @@ static uint64_t need_look(void *cookie, const leat_task *task)
 static int setup_look(void *cookie, const leat_worker *worker, void **ctx, leat_error *err)
 {
     flow_run *f = cookie;
-    leat__image_looker *l = NULL;
-    LEAT_TRY(leat__image_looker_open(&l, &f->limits, err));
-    *ctx = l;
-    return 0;
+    leat__image_looker **l = LEAT_NEW(CURATE, leat__image_looker *);
+    if (!l) return leat__fail_nomem(err, sizeof *l, "a check");
+    int rc = leat__image_looker_open(l, &f->limits, err);
+    if (rc == 0) *ctx = l;
+    else leat__free(l);
+    return rc;
 }
 
 static void teardown_look(void *cookie, void *ctx)
 {
-    leat__image_looker *l = ctx;
-    leat__image_looker_close(&l);
+    leat__image_looker **l = ctx;
+    if (l) leat__image_looker_close(l);
+    leat__free(l);
 }
 
 static int look_at(flow_run *f, leat__image_looker *l, leat__records *run, leat__record *r,
@@ -185,10 +171,14 @@ static int look_at(flow_run *f, leat__image_looker *l, leat__records *run, leat_
 static int stage_look(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     flow_run *f = cookie;
+    leat__image_looker **l = ctx;
     portion *p = task->data;
     if (p->run->large) return 0;
+    if (!*l) LEAT_TRY(leat__image_looker_open(l, &f->limits, err));
     for (uint32_t i = 0; i < p->run->count; i++)
-        LEAT_TRY(look_at(f, ctx, p->run, &p->run->record[i], &p->facts[i], err));
+        LEAT_TRY(look_at(f, *l, p->run, &p->run->record[i], &p->facts[i], err));
+    /* the memory of a large image is not charged to the next run */
+    if (p->run->decode > SCRATCH_BYTES) leat__image_looker_close(l);
     return 0;
 }
 
@@ -199,7 +189,9 @@ static int look_alone(flow_run *f, leat__records *run, leat__record *r, leat__im
     leat__image_looker *l = NULL;
     leat_error why = {0};
     LEAT_TRY(load_record(f, run, r, err));
-    LEAT_TRY(settle(r, leat__pack_memory_ask(&f->allowance, record_need(f, run, r), &why), &why, err));
+    run->decode = 0;
+    leat__pack_memory_measure(&f->plan, f->source, run, r);
+    LEAT_TRY(settle(r, leat__pack_memory_ask(&f->allowance, run->decode, &why), &why, err));
     LEAT_TRY(leat__image_looker_open(&l, &f->limits, err));
     int rc = look_at(f, l, run, r, facts, err);
     leat__image_looker_close(&l);
@@ -272,8 +264,11 @@ static leat__encode_plan plan_of(const leat_ingest_opts *opts)
 
 static leat__pack_flow flow_of(const leat__encode_plan *plan)
 {
-    return (leat__pack_flow){
-        .in = PORTION_BYTES, .out = PORTION_BYTES, .scratch = SCRATCH_BYTES, .plan = plan};
+    return (leat__pack_flow){.task = sizeof(portion),
+                             .in = PORTION_BYTES,
+                             .out = PORTION_BYTES,
+                             .scratch = SCRATCH_BYTES,
+                             .plan = plan};
 }
 
 static int start(flow_run *f, leat_error *err)
@@ -292,7 +287,7 @@ static int start(flow_run *f, leat_error *err)
     flow.budget = f->allowance.budget;
     flow.threads = o->threads;
     flow.io_depth = IO_DEPTH;
-    flow.prefetch = 2 + leat_pool_threads(f->pool);
+    flow.prefetch = LEAT__PACK_WINDOW(leat_pool_threads(f->pool));
     flow.log = o->log;
     LEAT_TRY(leat_flow_open(&f->flow, &flow, err));
     LEAT_TRY(add_stages(f, err));

@@ -26,6 +26,7 @@
 #define DEFAULT_QUALITY 90
 #define FRAMES_BYTES (UINT64_C(1) << 30) /* limit for all frames, if none is given */
 #define BYTES_MAX (UINT64_C(1) << 36)
+#define ENTRIES_LEAST 4096u   /* bytes of entry points and padding of any image */
 #define COEFS_MOST (5u << 20) /* bytes of a row of MCUs; part of the stage's scratch memory */
 
 struct leat__encoder {
@@ -604,33 +605,46 @@ static uint64_t decoder_bytes(const leat__image_info *info)
     return leat__codec_facts_of(info->codec)->memory;
 }
 
-uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, size_t len)
+/* Returns a bound on the bytes that the encoder adds to a run for an image stored as one value. */
+static uint64_t result_bytes(const leat__encode_plan *plan, bool tiling, uint64_t pixel_bytes, bool again,
+                             size_t len)
 {
+    const bool raw = plan->images == LEAT_IMAGES_RAW || plan->images == LEAT_IMAGES_MIX;
+    const uint64_t entries = len / 8 + ENTRIES_LEAST; /* entry points of a JPEG */
+    if (raw || again) return pixel_bytes + entries;
+    return tiling ? len + len / 4 + entries : entries;
+}
+
+leat__encode_bytes leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, size_t len)
+{
+    static const leat__encode_bytes none = {0, 0};
     leat__image_info info;
     leat__codec_id codec = leat__codec_sniff(data, len);
     leat__tile_facts facts;
     if (plan->stored && (codec != LEAT__CODEC_TILE || leat__tile_describe(data, len, &facts, NULL) != 0 ||
                          !has_other_tables(plan, &facts)))
-        return 0; /* copied unchanged */
-    if (leat__codec_probe(codec, data, len, &info, NULL) != 0) return 0;
+        return none; /* copied unchanged */
+    if (leat__codec_probe(codec, data, len, &info, NULL) != 0) return none;
     uint64_t pixels = (uint64_t)info.width * info.height;
     leat__decode_limits limits = plan->limits;
-    if (limits.max_pixels && pixels > limits.max_pixels) return 0; /* refused later */
-    uint64_t need = (uint64_t)info.width * 256;                    /* bands of rows */
+    if (limits.max_pixels && pixels > limits.max_pixels) return none; /* refused later */
+    leat__encode_bytes need = {.work = (uint64_t)info.width * 256};   /* bands of rows */
     bool tiling =
         plan->images == LEAT_IMAGES_TILED && (codec == LEAT__CODEC_JPEG || codec == LEAT__CODEC_TILE);
-    if (tiling) need += pixels * 18 + len; /* coefficients twice, pixels twice, the result */
-    else need += pixels * decoder_bytes(&info);
+    if (tiling) need.work += pixels * 18; /* coefficients twice, pixels twice */
+    else need.work += pixels * decoder_bytes(&info);
     uint32_t w = info.width, h = info.height;
     leat__encode_size(plan->max_side, &w, &h);
-    bool raw = plan->images == LEAT_IMAGES_RAW || plan->images == LEAT_IMAGES_MIX;
     const uint64_t pixel = (uint64_t)info.channels * leat__sample_bytes(info.type);
     if (plan->frames && info.animated && leat__anim_known(codec)) { /* three canvases, planes, the results */
         const uint64_t count = leat__anim_count(codec, data, len);
-        return check_frames(plan, &info, count, NULL) != 0 ? 0 : need + pixels * 20 + pixels * pixel * count;
+        if (check_frames(plan, &info, count, NULL) != 0) return none;
+        need.work += pixels * 20;
+        need.result = pixels * pixel * count + ENTRIES_LEAST * count;
+        return need;
     }
-    if (plan->quality > 0 || w != info.width || h != info.height)
-        need += (uint64_t)w * h * pixel * 3; /* planes, the result twice */
-    else if (raw) need += (uint64_t)w * h * pixel;
+    const bool again = plan->quality > 0 || w != info.width || h != info.height;
+    need.result = result_bytes(plan, tiling, (uint64_t)w * h * pixel, again, len);
+    if (again) need.work += (uint64_t)w * h * pixel * 2; /* planes, the result again */
     return need;
 }

@@ -51,8 +51,13 @@ int leat__encoder_image(leat__encoder *e, leat__records *run, leat__record *r, l
  * Frames are excluded: the inspector gets them later. */
 void leat__encoder_watch(leat__encoder *e, const leat__inspector *inspector, void *looker);
 
-/* Returns the bytes of memory needed to process this image, including the result. */
-uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, size_t len);
+/* Memory to process an image: `work` is needed only meanwhile, `result` is a bound on what stays. */
+typedef struct leat__encode_bytes {
+    uint64_t work, result;
+} leat__encode_bytes;
+
+/* Returns the memory needed to process this image, besides its encoded bytes. */
+leat__encode_bytes leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, size_t len);
 
 /* Computes width and height after max_side is applied. */
 void leat__encode_size(uint32_t max_side, uint32_t *width, uint32_t *height);

@@ -104,17 +104,7 @@ static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
     task->data = run;
     task->release = release_run;
     task->release_cookie = &in->spare;
-    while (!leat__records_full(run)) {
-        leat__record *r = leat__records_add(run);
-        bool end = false;
-        LEAT_TRY(in->source->ops->next(in->source, run, r, &end, err));
-        if (end) {
-            leat__records_drop_last(run);
-            in->stop = true;
-            break;
-        }
-        if (!r->failed) run->pending += r->size_hint;
-    }
+    LEAT_TRY(leat__source_fill(in->source, run, &in->stop, err));
     run->large = run->pending > in->allowance.large / 2;
     if (run->count == 0) {
         task->data = NULL;
@@ -158,23 +148,10 @@ static void filter_record(const ingest *in, const leat__records *run, leat__reco
         r->excluded = !leat__where_match(in->where, leat__records_str(run, r->key), r->key_size, r->items);
 }
 
-/* Returns the most memory that one image of the record needs. */
-static uint64_t record_need(const ingest *in, const leat__records *run, const leat__record *r)
-{
-    uint64_t most = 0;
-    for (uint32_t f = 0; f < run->fields && !r->failed && !r->excluded; f++) {
-        const leat__item *item = &r->items[f];
-        if (in->source->fields[f].type != LEAT_FIELD_IMAGE || item->absent) continue;
-        uint64_t need = leat__encode_need(&in->plan, leat__records_data(run, item), item->size);
-        most = LEAT_MAX(most, need);
-    }
-    return most;
-}
-
-/* Returns the bytes that encoding takes, assuming that a stored image is about as large as its source. */
+/* Returns the bytes that encoding takes besides those that the run holds. */
 static uint64_t encode_bytes(const leat__records *run)
 {
-    return run->decode + leat__records_growth(&run->out, run->in.len);
+    return run->decode + leat__records_growth(&run->out, run->result);
 }
 
 static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
@@ -188,11 +165,11 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
         if (r->failed) continue;
         if (!r->loaded) LEAT_TRY(load_record(in, run, r, err));
         filter_record(in, run, r);
-        run->decode = LEAT_MAX(run->decode, record_need(in, run, r));
+        if (!r->excluded) leat__pack_memory_measure(&in->plan, in->source, run, r);
         r->loaded = true;
     }
     run->pending = 0;
-    if (run->decode > in->allowance.large) run->large = true;
+    if (run->decode + run->result > in->allowance.large) run->large = true;
     task->bytes = leat__records_held(run);
     return leat__pack_memory_fits(&in->allowance, encode_bytes(run), err);
 }
@@ -209,26 +186,35 @@ typedef struct encoding {
     void *looker; /* the inspector's object for this thread */
 } encoding;
 
-static void teardown_encode(void *cookie, void *ctx)
+static void close_encoding(ingest *in, encoding *e)
 {
-    ingest *in = cookie;
-    encoding *e = ctx;
-    if (!e) return;
     leat__encoder_close(&e->encoder);
     if (e->looker) in->inspector->close(in->inspector->cookie, e->looker);
-    leat__free(e);
+    e->looker = NULL;
+}
+
+static void teardown_encode(void *cookie, void *ctx)
+{
+    if (ctx) close_encoding(cookie, ctx);
+    leat__free(ctx);
+}
+
+static int open_encoding(ingest *in, encoding *e, leat_error *err)
+{
+    const leat__inspector *x = in->inspector;
+    int rc = leat__encoder_open(&e->encoder, &in->plan, err);
+    if (rc == 0 && x) rc = x->open(x->cookie, &e->looker, err);
+    if (rc != 0) close_encoding(in, e);
+    return rc;
 }
 
 static int setup_encode(void *cookie, const leat_worker *worker, void **ctx, leat_error *err)
 {
-    ingest *in = cookie;
-    const leat__inspector *x = in->inspector;
     encoding *e = LEAT_NEW(INGEST, encoding);
     if (!e) return leat__fail_nomem(err, sizeof *e, "an encoder");
-    int rc = leat__encoder_open(&e->encoder, &in->plan, err);
-    if (rc == 0 && x) rc = x->open(x->cookie, &e->looker, err);
+    int rc = open_encoding(cookie, e, err);
     if (rc == 0) *ctx = e;
-    else teardown_encode(in, e);
+    else teardown_encode(cookie, e);
     return rc;
 }
 
@@ -253,9 +239,13 @@ static int stage_encode(void *cookie, void *ctx, leat_task *task, leat_error *er
 {
     ingest *in = cookie;
     leat__records *run = task->data;
+    encoding *e = ctx;
     if (run->large) return 0;
-    for (uint32_t i = 0; i < run->count; i++) LEAT_TRY(encode_record(in, ctx, run, &run->record[i], err));
+    if (!e->encoder) LEAT_TRY(open_encoding(in, e, err));
+    for (uint32_t i = 0; i < run->count; i++) LEAT_TRY(encode_record(in, e, run, &run->record[i], err));
     task->bytes = leat__records_held(run);
+    /* the memory of a large image is not charged to the next run */
+    if (run->decode > LEAT__ENCODE_SCRATCH(&in->plan)) close_encoding(in, e);
     return 0;
 }
 
@@ -387,7 +377,7 @@ static int start_flow(ingest *in, leat_error *err)
     f.budget = in->allowance.budget;
     f.threads = o->threads;
     f.io_depth = IO_DEPTH;
-    f.prefetch = 2 + leat_pool_threads(in->pool);
+    f.prefetch = LEAT__PACK_WINDOW(leat_pool_threads(in->pool));
     f.log = o->log;
     LEAT_TRY(leat_flow_open(&in->flow, &f, err));
 
@@ -584,7 +574,10 @@ static int place_large(ingest *in, leat__records *run, leat__record *r, leat_err
     int rc = 0;
     if (!r->failed && !r->loaded) LEAT_TRY(load_record(in, run, r, err));
     filter_record(in, run, r);
-    LEAT_TRY(settle(run, r, leat__pack_memory_ask(&in->allowance, record_need(in, run, r), &why), &why, err));
+    run->decode = run->result = 0;
+    if (!r->excluded) leat__pack_memory_measure(&in->plan, in->source, run, r);
+    LEAT_TRY(
+        settle(run, r, leat__pack_memory_ask(&in->allowance, run->decode + run->result, &why), &why, err));
     if (!r->failed) rc = setup_encode(in, NULL, &e, err);
     if (rc == 0 && e) rc = encode_record(in, e, run, r, err);
     teardown_encode(in, e);

@@ -12,6 +12,7 @@
 #include <leat/ingest.h>
 
 #include "ingest/image_encode.h"
+#include "ingest/source.h"
 
 typedef struct leat__pack_memory {
     leat_budget *budget;
@@ -36,16 +37,26 @@ uint64_t leat__pack_memory_scratch(leat__pack_memory *a, uint64_t least, uint64_
  * can get. */
 int leat__pack_memory_fits(const leat__pack_memory *a, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;
 
+/* Tasks that a flow over a source may hold at once. */
+#define LEAT__PACK_WINDOW(threads) (2 + (threads))
+
+/* Adds the memory of a record's images to run->decode and run->result. */
+void leat__pack_memory_measure(const leat__encode_plan *plan, const leat__source *source, leat__records *run,
+                               const leat__record *r);
+
 /* Memory that a flow declares: for a task before and after the decoding stage, and the scratch memory
  * of that stage. */
 typedef struct leat__pack_flow {
+    uint64_t task; /* bytes of a task besides its run */
     uint64_t in, out, scratch;
     const leat__encode_plan *plan;
-    bool encodes; /* an encoded image is held besides its source */
+    bool encodes; /* encoded images are held besides their sources */
 } leat__pack_flow;
 
-/* Returns a sufficient budget for a flow over these sources: its minimum, or what the largest of up
- * to 4,096 images needs. Images in a bucket are not read for it. */
+/* Returns a sufficient budget for a flow over these sources. One task may be the only one that runs while
+ * all others of the window hold what they have read and encoded, so it is the sum of the largest runs and
+ * the memory to process the largest image. A source of more than 4,096 runs is sampled. Images in a
+ * bucket are not read for it. */
 uint64_t leat__pack_memory_enough(const leat_ingest_opts *opts, const leat__pack_flow *flow);
 /* Adds the sufficient budget to an error about a budget that is too small; returns rc. */
 int leat__pack_memory_explain(int rc, const leat_ingest_opts *opts, const leat__pack_flow *flow,

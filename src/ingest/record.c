@@ -65,7 +65,7 @@ static void run_clear(leat__records *run)
 {
     release_errors(run);
     run->count = 0;
-    run->pending = run->decode = 0;
+    run->pending = run->decode = run->result = 0;
     run->large = false;
     forget(&run->text, KEEP_SMALL);
     forget(&run->in, KEEP_BYTES);

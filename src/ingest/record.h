@@ -60,7 +60,8 @@ typedef struct leat__records {
     leat__buf frames; /* leat__item of each frame */
     leat__buf found;  /* findings of inspectors, see inspect.h */
     uint64_t pending; /* bytes still to be read */
-    uint64_t decode;  /* memory needed to decode and encode its images */
+    uint64_t decode;  /* most memory that processing one of its images takes, besides the results */
+    uint64_t result;  /* a bound on the bytes of its encoded images */
     bool large;       /* an image is too large for the flow: see pack_memory.h */
     struct leat__records *next;
 } leat__records;

@@ -326,6 +326,17 @@ int leat__source_open(leat__source **s, const leat_ingest_opts *opts, leat_error
     }
 }
 
+int leat__source_fill(leat__source *s, leat__records *run, bool *end, leat_error *err)
+{
+    while (!*end && !leat__records_full(run)) {
+        leat__record *r = leat__records_add(run);
+        LEAT_TRY(s->ops->next(s, run, r, end, err));
+        if (*end) leat__records_drop_last(run);
+        else if (!r->failed) run->pending += r->size_hint;
+    }
+    return 0;
+}
+
 uint64_t leat__source_list_need(const leat__source *s)
 {
     return leat__records_first(s->field_count) + (s->ops->load ? 0 : LEAT__RECORDS_BYTES + LAST_BYTES);

@@ -58,6 +58,9 @@ int leat__source_pack(leat__source **s, const leat_ingest_opts *opts, leat_error
 
 int leat__source_tfrecord(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 
+/* Adds records to an empty run until it is full. *end: the source has no more. */
+int leat__source_fill(leat__source *s, leat__records *run, bool *end, leat_error *err) LEAT_MUST_CHECK;
+
 /* Returns the bytes that a run holds after `next` has filled it: names or, if `next` reads
  * everything, samples. One sample may be larger. */
 uint64_t leat__source_list_need(const leat__source *s);

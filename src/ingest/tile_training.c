@@ -48,7 +48,6 @@ typedef struct lesson {
     leat__records *run;
     leat__record *record;
     leat__tile_trainer *counts; /* NULL: not usable for training */
-    uint64_t decode;            /* memory needed to read its coefficients */
 } lesson;
 
 /* A worker of the learning stage. */
@@ -115,7 +114,7 @@ static uint64_t need_read(void *cookie, const leat_task *task)
 /* Returns the bytes that learning takes besides those of the image. */
 static uint64_t lesson_need(const lesson *l)
 {
-    return l->decode + leat__records_growth(&l->run->out, l->run->in.len) + COUNTS_BYTES;
+    return l->run->decode + leat__records_growth(&l->run->out, l->run->result) + COUNTS_BYTES;
 }
 
 /* Reads an image. Images that cannot be read are not counted: packing will report them. */
@@ -127,7 +126,7 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
     if (t->source->ops->load && t->source->ops->load(t->source, l->run, l->record, NULL) != 0)
         return LEAT_FLOW_DROP;
     if (item->absent || item->size == 0) return LEAT_FLOW_DROP;
-    l->decode = leat__encode_need(t->pack_plan, leat__records_data(l->run, item), item->size);
+    leat__pack_memory_measure(t->pack_plan, t->source, l->run, l->record);
     task->bytes = leat__records_held(l->run);
     const uint64_t need = lesson_need(l);
     if (need <= t->allowance.most) return 0;
@@ -216,7 +215,7 @@ static int stage_learn(void *cookie, void *ctx, leat_task *task, leat_error *err
     size_t size = item->size;
     LEAT_TRY(restore(p, from, &data, &size, err));
     LEAT_TRY(learn_from(t, p, l, data, size, err));
-    if (l->decode > t->allowance.large) { /* free the memory of a large image */
+    if (run->decode > t->allowance.large) { /* free the memory of a large image */
         leat__jpeg_coef_reader_close(&p->reader);
         LEAT_TRY(leat__jpeg_coef_reader_open(&p->reader, err));
     }
@@ -276,7 +275,7 @@ static int start_flow(training *t, const leat_ingest_opts *o, leat_error *err)
     f.budget = t->allowance.budget;
     f.threads = o->threads;
     f.io_depth = t->source->remote ? REMOTE_DEPTH : IO_DEPTH;
-    f.prefetch = 2 + leat_pool_threads(t->pool);
+    f.prefetch = LEAT__PACK_WINDOW(leat_pool_threads(t->pool));
     f.log = o->log;
     LEAT_TRY(leat_flow_open(&t->flow, &f, err));
     LEAT_TRY(add_stages(t, err));
