@@ -233,13 +233,13 @@ def paths(name: str, value: object) -> list[bytes]:
     return found
 
 
-def several(name: str, values: object, kinds: tuple[type, ...] = (str,)) -> list[Any]:
-    """A list of values of these types. Text by itself is refused: its letters would be taken one by one."""
+def several(name: str, values: object, kinds: tuple[type, ...] = (str,), first: int = 0) -> list[Any]:
+    """A list of values of these types, whose numbers in messages begin with `first`. Text by itself is refused: its letters would be taken one by one."""
     what = " or ".join(kind.__name__ for kind in kinds)
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise ArgumentError(f"{name}: {shown(values)} is not a list of {what}")
     listed = list(values)
-    for i, value in enumerate(listed):
+    for i, value in enumerate(listed, first):
         if not isinstance(value, kinds):
             raise ArgumentError(f"{name}: number {i} is {shown(value)}, not {what}")
     return listed

@@ -32,14 +32,20 @@ def _strategies(given: Any) -> list[dict[str, Any]]:
     """Returns the strategies as a list of dicts; a word is a strategy without settings."""
     if isinstance(given, (str, Mapping)):
         given = [given]
-    listed = _check.several("strategies", given, (str, Mapping))
+    listed = _check.several("strategies", given, (str, Mapping), first=1)
     made = []
-    for i, one in enumerate(listed):
+    for i, one in enumerate(listed, 1):
         if isinstance(one, str):
             one = {"strategy": one}
         made.append({_check.text("strategies", key): _value(f"strategies: number {i}: {key}", value)
                      for key, value in one.items()})
     return made
+
+
+def _text(config: dict[str, Any]) -> str:
+    """Returns the settings as JSON with a strategy per line, so that the line in a message is the number of the strategy."""
+    others = json.dumps({name: value for name, value in config.items() if name != "strategies"})[1:-1]
+    return '{"strategies": [' + ",\n".join(map(json.dumps, config["strategies"])) + "]" + (", " + others if others else "") + "}"
 
 
 def select(pack: Path, output: Path, strategies: Any = (), *, count: int | None = None, share: float | None = None,
@@ -91,7 +97,7 @@ def select(pack: Path, output: Path, strategies: Any = (), *, count: int | None 
     beside = [] if isinstance(columns, (list, tuple)) and not columns else _check.paths("columns", columns)
     report = _run(
         progress, _leat.select, os.fsencode(_check.path("pack", pack)), os.fsencode(_check.path("output", output)),
-        columns=beside, config=json.dumps(config), threads=_check.whole("threads", threads, 0, 4096),
+        columns=beside, config=_text(config), threads=_check.whole("threads", threads, 0, 4096),
         memory=_check.size("memory", memory), replace=_check.flag("force", force), sync=_check.flag("sync", sync))
     return json.loads(report)
 

@@ -201,6 +201,8 @@ def test_rounds_continue(box):
     ("unknown key 'weight'", {"strategy": "random", "weight": 3}, {}),
     ("neither text nor a number", {"strategy": "random", "seed": None}, {}),
     ("strategies: 3 is not a list", 3, {}),
+    ("strategies: number 2: seed: None is neither", ["random", {"strategy": "random", "seed": None}], {}),
+    ("strategies:2: 'nothing' is not a strategy", ["random", "nothing"], {}),
     ("there is no column 'scoer'; did you mean 'score'", {"strategy": "weights", "column": "scoer"}, {"count": 3}),
     ("either count or share", "random", {"count": 3, "share": 0.5}),
     ("where: column", "random", {"where": "score >"}),
