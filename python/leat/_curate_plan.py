@@ -165,9 +165,12 @@ def _row(run: Run, step: str, found: dict[str, Any], cpus: int) -> dict[str, Any
 
 
 def _size(count: int) -> str:
-    if count < 100_000:
-        return f"{count / 1e3:.1f} kB" if count >= 1000 else f"{count} bytes"
-    return f"{count / GB:.1f} GB" if count >= GB // 10 else f"{count / 1e6:.1f} MB"
+    """Returns a size as the other messages write it. It is rounded up, so that a memory limit of this size is enough."""
+    unit = min(4, max(0, count.bit_length() - 1) // 10)
+    if unit == 0:
+        return f"{count} B"
+    digits = max(0, 2 - (len(str(count >> 10 * unit)) - 1))
+    return f"{math.ceil(count / 1024**unit * 10**digits) / 10**digits:.{digits}f} {'KMGT'[unit - 1]}iB"
 
 
 def _least(run: Run, step: str, samples: int) -> int:

@@ -438,7 +438,7 @@ def test_the_plan(photos, whole, tmp_path, monkeypatch):
         {"dump": {"to": "pack", "output": "s3://b/z.leat"}}, {"select": {}}, {})))
     assert more["samples"] == 0 and more["traffic_bytes"] == 0
     monkeypatch.setattr(_curate_plan.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1, 1, 0))
-    with pytest.raises(leat.BudgetError, match="MB are needed, 0 bytes are free"):
+    with pytest.raises(leat.BudgetError, match="iB are needed, 0 B are free"):
         leat.curate(photos, tmp_path / "run")
     assert leat.curate(photos, tmp_path / "run", plan=True)["short"]
 
@@ -455,8 +455,8 @@ def test_the_plan_counts_the_memory_of_threads(photos, tmp_path):
 
 def test_a_memory_limit_is_compared_before_the_first_step(photos, whole, tmp_path):
     plan = leat.curate(photos, tmp_path / "run", count=5, memory="12M", plan=True)
-    assert re.fullmatch(r"dedup needs 14\.7 MB of memory, more than the 12\.6 MB given", plan["short"])
-    with pytest.raises(leat.BudgetError, match="^dedup needs 14.7 MB"):
+    assert re.fullmatch(r"dedup needs 14\.1 MiB of memory, more than the 12\.0 MiB given", plan["short"])
+    with pytest.raises(leat.BudgetError, match="^dedup needs 14.1 MiB"):
         leat.curate(photos, tmp_path / "run", count=5, memory="12M")
     assert not (tmp_path / "run").exists()
     assert "dedup needs" in curate_command(photos, "-o", tmp_path / "run", "-n", 5, "--memory", "12M", code=3).stderr
@@ -476,8 +476,10 @@ def test_a_condition_that_no_image_meets(whole, tmp_path):
     assert "meets the conditions; change where or strategies of this step" in str(caught.value) and "--from" not in str(caught.value)
 
 
-def test_small_sizes_are_not_zero():
-    assert [_curate_plan._size(n) for n in (5, 1000, 99_999, 100_000, 14_700_000)] == ["5 bytes", "1.0 kB", "100.0 kB", "0.1 MB", "14.7 MB"]
+def test_sizes_are_written_as_in_other_messages():
+    """The same units as the library, rounded up."""
+    assert [_curate_plan._size(n) for n in (0, 1, 1023, 1024, 99_999, 14 << 20, (14 << 20) + 1, 5 << 30)] == [
+        "0 B", "1 B", "1023 B", "1.00 KiB", "97.7 KiB", "14.0 MiB", "14.1 MiB", "5.00 GiB"]
 
 
 def test_the_command(photos, whole, tmp_path):
