@@ -57,6 +57,7 @@ def data(tmp_path_factory):
     mix(path / "tiny", ())
     Image.new("RGB", (20, 20)).save(path / "tiny" / "class" / "0.png")
     leat.pack(path / "many", path / "many.leat", images="keep", sync=False)
+    leat.pack(path / "bmp-progressive", path / "bmp-progressive.leat", images="keep", sync=False)
     return path
 
 
@@ -91,3 +92,14 @@ def test_the_first_refusal_names_enough(data, tmp_path, source, commands, thread
             code, said, peak = run(tmp_path, *words, data / source, "--memory", f"{found[1]}{found[2]}")
             assert code in (0, 1), (name, given, found[0], said)
             assert peak - base < float(found[1]) * UNITS[found[2]] + (8 << 20), (name, given, found[0], peak, base)
+
+
+@pytest.mark.parametrize("threads", (1, 2, 7))
+def test_the_first_refusal_of_embed_counts_the_largest_image(data, tmp_path, threads):
+    for source in ("many.leat", "bmp-progressive.leat"):
+        words = ("embed", data / source, "-o", "vectors.leat", "--batch", 4, "-t", threads)
+        code, said, _ = run(tmp_path, *words, "--memory", "1M")
+        found = re.search(r"samples and the largest image need at least (\d[\d.]*) ([KMG]?i?B),", said)
+        assert code == 3 and found, said
+        code, said, _ = run(tmp_path, *words, "--memory", f"{found[1]}{found[2]}")
+        assert code == 0, (found[0], said)

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "io/file.h"
 #include "loader/footprint.h"
+#include "loader/scratch.h"
 #include "loader/sizes.h"
 
 #define CHUNK 512u      /* index entries read at once */
@@ -213,23 +214,54 @@ out:
     return rc;
 }
 
-int leat__loader_check_floor(const leat_loader *l, uint64_t limit, leat_error *err)
+static uint64_t image_scratch(void *arg, const leat_pack_cell *cell)
 {
-    if (l->floor <= limit) return 0;
-    return leat__fail(err, LEAT_EBUDGET,
-                      "`memory`: batches of %u samples need at least %s, %s more than the budget of %s",
-                      most_rows(l), leat__as_size(l->floor).text, leat__as_size(l->floor - limit).text,
-                      leat__as_size(limit).text);
+    return leat__scratch_bytes(cell, arg);
 }
 
-void leat__loader_bound_scratch(leat_loader *l)
+/* Returns what a budget must have, besides the memory of one image beyond that of a worker. */
+static uint64_t beside_scratch(const leat_loader *l, uint64_t limit)
 {
-    uint64_t limit = leat__budget_limit(l->budget);
     uint64_t above = limit > l->floor ? limit - l->floor : 0;
     uint64_t others =
         times(leat_pool_threads(l->pool) - 1, LEAT__WORKER_RAM); /* the scratch of the other workers stays */
     uint64_t serial = plus(l->max_run_bytes, times(l->max_frame_bytes, 1 + LEAT__LOANS));
     serial = plus(serial, l->kept_bytes);
-    serial = plus(serial, plus(LEAT__WORKER_RAM, LEAT_MIN(others, above)));
+    return plus(serial, plus(LEAT__WORKER_RAM, LEAT_MIN(others, above)));
+}
+
+/* Returns a budget that is enough for every image, too; looks them up in the index. */
+static uint64_t enough_for_images(const leat_loader *l)
+{
+    uint64_t most = 0;
+    for (uint32_t g = 0; g < l->env.group_count; g++) {
+        leat__scratch_use use = l->env.groups[g].use;
+        leat__ragged_bound found = {0};
+        const leat__measured what = {.pack = l->pack,
+                                     .field = l->env.groups[g].field,
+                                     .indices = l->indices,
+                                     .count = l->universe,
+                                     .value = image_scratch,
+                                     .arg = &use};
+        if (leat__values_measure(&what, 1, false, &found, NULL) == 0) most = LEAT_MAX(most, found.value);
+    }
+    if (most <= LEAT__WORKER_RAM) return l->floor;
+    return LEAT_MAX(l->floor, plus(beside_scratch(l, UINT64_MAX), most - LEAT__WORKER_RAM));
+}
+
+int leat__loader_check_floor(const leat_loader *l, uint64_t limit, leat_error *err)
+{
+    if (l->floor <= limit) return 0;
+    const uint64_t enough = enough_for_images(l);
+    return leat__fail(err, LEAT_EBUDGET,
+                      "`memory`: batches of %u samples%s need at least %s, %s more than the budget of %s",
+                      most_rows(l), enough > l->floor ? " and the largest image" : "",
+                      leat__as_size(enough).text, leat__as_size(enough - limit).text,
+                      leat__as_size(limit).text);
+}
+
+void leat__loader_bound_scratch(leat_loader *l)
+{
+    const uint64_t limit = leat__budget_limit(l->budget), serial = beside_scratch(l, limit);
     l->env.scratch_most = limit > serial ? limit - serial : 0;
 }
