@@ -448,7 +448,7 @@ static int make_key(deduping *d, leat_error *err)
                                 o->orientations,
                                 o->windows != 0,
                                 o->across ? 2 : 0 /* 1 was a search in one direction */,
-                                2 /* 2 since the inputs are searched in the order of their content */};
+                                3 /* 3 since images that clearly differ are not aligned */};
     const double limits[] = {o->threshold, o->probable};
     leat__hasher *h = leat__hasher_open(0);
     int rc = 0;

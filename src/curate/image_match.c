@@ -27,6 +27,11 @@
 #define HOPELESS 0.35f        /* similarity below which refinement stops after a slow step */
 #define HOPEFUL 0.35f         /* similarity from which borders and covered parts are searched */
 #define FRAMED_LEAST 0.5f     /* similarity from which borders of both images matter */
+#define OUTLINE_FLOOR 8.0f    /* noise of a shrunk thumbnail without edges */
+#define OUTLINES_OFF 1.0f     /* least sum of distance and similarity of outlines, minus the one needed */
+#define OUTLINES_WEIGHT 0.4f  /* weight of outlines in the sum with the refined similarity, */
+#define REFINED_OFF 0.2f      /* which may be less than the similarity needed by this */
+#define UNTRIED -2.0f         /* less than any similarity */
 #define PART 0.8f             /* scale below which one image counts as a more detailed part of the other, */
 #define PART_LEAST 0.64f      /* least similarity for which such a part is searched, */
 #define PART_COST 0.1f        /* and the part's similarity is reduced by this */
@@ -359,22 +364,69 @@ static float try_start(const leat__align_dsp *dsp, const leat__match_side *q, co
     return LEAT_MAX(similarity, match_uncovered(dsp, q, d, &m));
 }
 
-static float match(const leat__match_side *a, const leat__match_side *b, bool parts)
+static const start identity = {0, 1, 0, 0};
+
+/* A comparison of q with d, in which q fits better than d in q. */
+typedef struct trial {
+    const leat__align_dsp *dsp;
+    const leat__match_side *q, *d;
+    const start *placed;
+    bool parts;
+    float from_identity, from_placed; /* results of the refinement; UNTRIED before */
+} trial;
+
+static float try_identity(trial *t)
 {
-    static const start identity = {0, 1, 0, 0};
+    if (t->from_identity == UNTRIED) t->from_identity = try_start(t->dsp, t->q, t->d, &identity, t->parts);
+    return t->from_identity;
+}
+
+static float try_placed(trial *t)
+{
+    if (t->from_placed == UNTRIED)
+        t->from_placed = t->placed->scale < 1 ? try_start(t->dsp, t->q, t->d, t->placed, t->parts) : -1;
+    return t->from_placed;
+}
+
+/* Returns the similarity of the gradients of the shrunk thumbnails at a start. */
+static float compare_outlines(const trial *t, const start *s)
+{
+    const int n = (int)(s->scale * COARSE + 0.5f), left = (int)(s->left * COARSE + 0.5f),
+              top = (int)(s->top * COARSE + 0.5f);
+    return t->dsp->outlines(t->q->shrunk[COARSE - n], t->d->shrunk[0] + top * COARSE + left, n,
+                            OUTLINE_FLOOR);
+}
+
+/* True when the similarity that is needed is out of reach: descriptors and outlines differ too much, or the
+ * refinement does not help. Most candidates end here. */
+static bool is_hopeless(trial *t, const leat__match_need *need, float reverse)
+{
+    const float outlines =
+        LEAT_MAX(LEAT_MAX(compare_outlines(t, &identity), compare_outlines(t, t->placed)), reverse);
+    if (outlines < need->similarity - OUTLINES_OFF + need->distance) return true;
+    if (t->placed->scale >= 1) return false; /* neither fits better: both directions count */
+    const float enough = need->similarity - REFINED_OFF - OUTLINES_WEIGHT * outlines;
+    return try_placed(t) < enough && try_identity(t) < enough;
+}
+
+static float match(const leat__match_side *a, const leat__match_side *b, bool parts,
+                   const leat__match_need *need)
+{
     const leat__align_dsp *dsp = leat__align_dsp_for(leat__cpu_flags());
-    float best = try_start(dsp, a, b, &identity, parts);
-    best =
-        LEAT_MAX(best, try_start(dsp, b, a, &identity, parts)); /* the order of the images must not decide */
-    if (best >= ENOUGH) return best;
     const start inside = find_start(dsp, a, b), around = find_start(dsp, b, a);
-    const bool turned = around.score > inside.score;
-    const start *s = turned ? &around : &inside;
-    if (s->scale < 1) {
-        const float found = turned ? try_start(dsp, b, a, s, parts) : try_start(dsp, a, b, s, parts);
-        best = LEAT_MAX(best, found);
+    trial t = {dsp, a, b, &inside, parts, UNTRIED, UNTRIED}, reverse = t;
+    reverse.q = b;
+    reverse.d = a;
+    reverse.placed = &around;
+    if (around.score > inside.score) {
+        const trial swap = t;
+        t = reverse;
+        reverse = swap;
     }
-    return best;
+    if (need && is_hopeless(&t, need, compare_outlines(&reverse, reverse.placed))) return -1;
+    /* the order of the images must not decide */
+    const float best = LEAT_MAX(try_identity(&t), try_identity(&reverse));
+    return best >= ENOUGH ? best : LEAT_MAX(best, try_placed(&t));
 }
 
 /* ---- borders ---- */
@@ -484,16 +536,18 @@ static float make_inside(const leat__match_side *from, leat__match_side *to)
     return INSIDE_COST * LEAT_MAX(INSIDE_FULL - sqrtf(dx * dy), 0);
 }
 
-float leat__match(const leat__match_side *a, const leat__match_side *b, bool parts)
+float leat__match(const leat__match_side *a, const leat__match_side *b, bool parts,
+                  const leat__match_need *need)
 {
-    const float whole = match(a, b, parts);
+    const float whole = match(a, b, parts, need);
     leat__match_side inside[2];
     if (whole < HOPEFUL) return whole;
     const float cost_a = make_inside(a, &inside[0]), cost_b = make_inside(b, &inside[1]);
     const float cost = LEAT_MAX(cost_a, cost_b);
     if (cost_a >= 0 && cost_b >= 0)
-        return whole < FRAMED_LEAST ? whole : LEAT_MIN(whole, match(&inside[0], &inside[1], parts) - cost);
+        return whole < FRAMED_LEAST ? whole
+                                    : LEAT_MIN(whole, match(&inside[0], &inside[1], parts, NULL) - cost);
     if (cost < 0 || whole >= ENOUGH) return whole;
-    const float without = cost_a >= 0 ? match(&inside[0], b, parts) : match(a, &inside[1], parts);
+    const float without = cost_a >= 0 ? match(&inside[0], b, parts, NULL) : match(a, &inside[1], parts, NULL);
     return LEAT_MAX(whole, without - cost);
 }

@@ -33,6 +33,11 @@ void leat__match_side_make(leat__match_side *side, const uint8_t *thumb, unsigne
  * orientation. */
 bool leat__match_share_plain(const uint8_t *a, const uint8_t *b);
 
+/* The similarity that a caller needs, and the distance of the descriptors of both images. */
+typedef struct leat__match_need {
+    float similarity, distance;
+} leat__match_need;
+
 /* Returns the similarity, -1 to 1: the correlation of gradients in the best alignment found.
  * Borders of one colour: if both have them, the similarity is at most that of the inside, since two
  * frames are similar whatever they show. If one has them, its inside is also compared with the whole
@@ -40,7 +45,9 @@ bool leat__match_share_plain(const uint8_t *a, const uint8_t *b);
  * Covered parts: a rectangle of up to a quarter of the image may be covered. The result is then the
  * similarity of the rest less 0.15, if the rest has 0.85 or more, and half of the detail of one image.
  * `parts`: also finds that one image is a large crop of the other. Detail of the crop that the other
- * lacks is removed first, at a cost of 0.1. */
-float leat__match(const leat__match_side *a, const leat__match_side *b, bool parts);
+ * lacks is removed first, at a cost of 0.1.
+ * `need` (NULL: none): images that clearly do not reach its similarity give -1, in less time. */
+float leat__match(const leat__match_side *a, const leat__match_side *b, bool parts,
+                  const leat__match_need *need);
 
 #endif

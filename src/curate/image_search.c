@@ -19,6 +19,7 @@
 #define PORTION 128            /* rows per task */
 #define FINE_SURE 0.12f        /* nearer ones are not compared: 1 - distance is the similarity */
 #define UNEQUAL_MOST 0.999999f /* similarity; 1 means equal images, and six digits are printed */
+#define NEED_MOST 0.6f         /* so that a higher threshold loses no pair */
 #define CANDIDATES 16          /* per row, and as many upright ones */
 #define ROW_MOST (1u << 30)    /* bytes of a row of columns */
 
@@ -199,6 +200,7 @@ static int compare(const searching *x, worker *w, portion *p, uint32_t row, cons
     const bool turn_own = turns_own(x, row, c->row);
     const unsigned own = turn_own ? c->orientation : 0,
                    other = turn_own ? 0 : leat__orientation_inverse(c->orientation);
+    const leat__match_need need = {LEAT_MIN((float)o->probable, NEED_MOST), c->rank};
     uint8_t thumb[LEAT__THUMB_BYTES];
     leat__image_pair pair = leat__image_pair_of(row, c->row, c->orientation, 1 - c->rank);
     LEAT_TRY(thumb_of(x, w, c->row, thumb, err));
@@ -206,7 +208,7 @@ static int compare(const searching *x, worker *w, portion *p, uint32_t row, cons
     leat__match_turn(thumb, other, w->other.luma);
     if (!c->sure || leat__match_share_plain(w->own[own].luma, w->other.luma)) {
         leat__match_side_make(&w->other, thumb, other);
-        pair.similarity = leat__match(&w->own[own], &w->other, o->windows != 0);
+        pair.similarity = leat__match(&w->own[own], &w->other, o->windows != 0, &need);
         p->compared++;
     }
     pair.similarity = LEAT_MIN(pair.similarity, UNEQUAL_MOST);

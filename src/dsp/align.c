@@ -163,6 +163,7 @@ static const leat__align_dsp align_c = {.isa = "scalar",
                                         .prepare = tmpl_prepare,
                                         .shrink = tmpl_shrink,
                                         .slide = slide_c,
+                                        .outlines = tmpl_outlines,
                                         .sample = tmpl_sample,
                                         .sums = tmpl_sums,
                                         .compare = tmpl_compare};

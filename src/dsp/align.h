@@ -91,6 +91,10 @@ typedef struct leat__align_dsp {
      * the rest of `a` is zero. out: (span + 1)^2 sums, for top and left from 0 to span. Up to 16 numbers past
      * `b` are read. */
     void (*slide)(const int16_t *a, const int16_t *b, int n, int span, int32_t *out);
+    /* Correlates the gradients of the n x n corner of `a` with those of the part of `b` at its start, as
+     * signed square roots; both have rows of 16. Up to 17 numbers past the last row of either part are read.
+     * `floor` is added to the sums of absolute gradients. */
+    float (*outlines)(const int16_t *a, const int16_t *b, int n, float floor);
     /* Fills the probes. Returns the sum of
      * rest
      * ; *count: pixels inside. */

@@ -14,6 +14,7 @@
 
 typedef float tmpl_float __attribute__((vector_size(4 * TMPL_LANES)));
 typedef int32_t tmpl_int __attribute__((vector_size(4 * TMPL_LANES)));
+typedef int16_t tmpl_short __attribute__((vector_size(2 * TMPL_LANES)));
 typedef uint32_t tmpl_bits __attribute__((vector_size(4 * TMPL_LANES)));
 
 static inline tmpl_float tmpl_root(tmpl_float v);
@@ -138,6 +139,41 @@ static int32_t tmpl_shrink(const leat__align_image *image, const leat__align_shr
         for (int k = 0; k < TMPL_LANES; k++) energy += squares[k];
     }
     return energy;
+}
+
+/* Converts 16-bit numbers. */
+static inline tmpl_float tmpl_load_shorts(const int16_t *from)
+{
+    tmpl_short v;
+    memcpy(&v, from, sizeof v);
+    return __builtin_convertvector(__builtin_convertvector(v, tmpl_int), tmpl_float);
+}
+
+static float tmpl_outlines(const int16_t *a, const int16_t *b, int n, float floor)
+{
+    float columns[3][TMPL_SIDE] = {{0}};
+    for (int x = 0; x < n - 1; x += TMPL_LANES) {
+        /* the last column has no right neighbour */
+        const tmpl_int inner = tmpl_columns(x) < (float)(n - 1) - LEAT__ALIGN_MIDDLE;
+        tmpl_float aa = {0}, bb = {0}, ab = {0}, v = tmpl_load_shorts(a + x), w = tmpl_load_shorts(b + x);
+        for (int y = 0; y < n - 1; y++) {
+            const int i = y * LEAT__ALIGN_COARSE + x;
+            const tmpl_float below_v = tmpl_load_shorts(a + i + LEAT__ALIGN_COARSE),
+                             below_w = tmpl_load_shorts(b + i + LEAT__ALIGN_COARSE);
+            const tmpl_float vx = tmpl_load_shorts(a + i + 1) - v, vy = below_v - v;
+            const tmpl_float wx = tmpl_load_shorts(b + i + 1) - w, wy = below_w - w;
+            aa += tmpl_abs(vx) + tmpl_abs(vy);
+            bb += tmpl_abs(wx) + tmpl_abs(wy);
+            ab += tmpl_signed_root(vx * wx) + tmpl_signed_root(vy * wy);
+            v = below_v;
+            w = below_w;
+        }
+        tmpl_store(columns[0] + x, (tmpl_float)((tmpl_int)aa & inner));
+        tmpl_store(columns[1] + x, (tmpl_float)((tmpl_int)bb & inner));
+        tmpl_store(columns[2] + x, (tmpl_float)((tmpl_int)ab & inner));
+    }
+    return tmpl_total(columns[2]) /
+           sqrtf((tmpl_total(columns[0]) + floor) * (tmpl_total(columns[1]) + floor));
 }
 
 /* ---- aligning ---- */

@@ -134,6 +134,7 @@ const leat__align_dsp leat__align_avx2 = {.isa = "avx2",
                                           .prepare = tmpl_prepare,
                                           .shrink = tmpl_shrink,
                                           .slide = tmpl_slide,
+                                          .outlines = tmpl_outlines,
                                           .sample = tmpl_sample,
                                           .sums = tmpl_sums,
                                           .compare = tmpl_compare};

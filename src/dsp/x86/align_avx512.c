@@ -148,6 +148,7 @@ const leat__align_dsp leat__align_avx512 = {.isa = "avx512",
                                             .prepare = tmpl_prepare,
                                             .shrink = tmpl_shrink,
                                             .slide = tmpl_slide,
+                                            .outlines = tmpl_outlines,
                                             .sample = tmpl_sample,
                                             .sums = tmpl_sums,
                                             .compare = tmpl_compare};

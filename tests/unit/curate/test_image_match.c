@@ -32,13 +32,13 @@ static void edits_match_and_others_do_not(void **state)
         s.seed = crop.seed = light.seed = mirror.seed = seed;
         const leat__match_side a = side_of(&s, 0), b = side_of(&crop, 0), c = side_of(&light, 0);
         const leat__match_side d = side_of(&mirror, 1), e = side_of(&mirror, 0);
-        assert_true(leat__match(&a, &a, false) > 0.85f);
-        assert_true(leat__match(&a, &b, false) > 0.7f && leat__match(&b, &a, false) > 0.7f);
-        assert_true(leat__match(&a, &c, false) > 0.6f);
-        assert_true(leat__match(&a, &d, false) > 0.8f && leat__match(&a, &e, false) < 0.6f);
+        assert_true(leat__match(&a, &a, false, NULL) > 0.85f);
+        assert_true(leat__match(&a, &b, false, NULL) > 0.7f && leat__match(&b, &a, false, NULL) > 0.7f);
+        assert_true(leat__match(&a, &c, false, NULL) > 0.6f);
+        assert_true(leat__match(&a, &d, false, NULL) > 0.8f && leat__match(&a, &e, false, NULL) < 0.6f);
         s.seed = seed + 50;
         const leat__match_side f = side_of(&s, 0);
-        assert_true(leat__match(&a, &f, false) < 0.6f);
+        assert_true(leat__match(&a, &f, false, NULL) < 0.6f);
     }
 }
 
@@ -52,8 +52,32 @@ static void the_order_of_images_does_not_matter(void **state)
         crop.left = 0.1f;
         const leat__match_side a = side_of(&s, 0), b = side_of(&crop, 0);
         for (int parts = 0; parts < 2; parts++)
-            assert_true(leat__match(&a, &b, parts == 1) == leat__match(&b, &a, parts == 1));
+            assert_true(leat__match(&a, &b, parts == 1, NULL) == leat__match(&b, &a, parts == 1, NULL));
     }
+}
+
+/* Images that cannot be similar enough give -1; the others have the similarity that they have without a need.
+ */
+static void a_need_changes_no_similarity_above_it(void **state)
+{
+    scene s = plain_scene, crop = plain_scene, other = plain_scene;
+    const leat__match_need need = {0.6f, 0.5f}, far = {0.6f, 1.5f};
+    int hopeless = 0;
+    crop.zoom = 0.85f;
+    crop.left = 0.1f;
+    for (uint32_t seed = 1; seed < 12; seed++) {
+        s.seed = crop.seed = seed;
+        other.seed = seed + 50;
+        const leat__match_side a = side_of(&s, 0), b = side_of(&crop, 0), c = side_of(&other, 0);
+        const float found = leat__match(&a, &b, false, &need), unlike = leat__match(&a, &c, false, &need);
+        assert_true(found > 0.7f && found == leat__match(&a, &b, false, NULL));
+        assert_true(found == leat__match(&b, &a, false, &need));
+        assert_true(unlike < 0.6f && unlike == leat__match(&c, &a, false, &need));
+        assert_true(unlike == -1 || unlike == leat__match(&a, &c, false, NULL));
+        assert_true(leat__match(&a, &c, false, &far) == -1 && leat__match(&a, &c, false, NULL) > -1);
+        hopeless += unlike == -1;
+    }
+    assert_true(hopeless > 0);
 }
 
 /* The same with a white frame of three lines. */
@@ -80,8 +104,8 @@ static void equal_frames_do_not_match(void **state)
         s.seed = light.seed = seed;
         other.seed = seed + 50;
         const leat__match_side a = framed(&s), b = framed(&other), c = framed(&light);
-        assert_true(leat__match(&a, &b, false) < 0.5f && leat__match(&b, &a, false) < 0.5f);
-        assert_true(leat__match(&a, &c, false) > 0.6f);
+        assert_true(leat__match(&a, &b, false, NULL) < 0.5f && leat__match(&b, &a, false, NULL) < 0.5f);
+        assert_true(leat__match(&a, &c, false, NULL) > 0.6f);
     }
 }
 
@@ -103,8 +127,8 @@ static void a_frame_does_not_hide_a_picture(void **state)
                 thumb[y * SIDE + x] = a.luma[(y - WIDE) * SIDE / (SIDE - 2 * WIDE) * SIDE +
                                              (x - WIDE) * SIDE / (SIDE - 2 * WIDE)];
         leat__match_side_make(&c, thumb, 0);
-        assert_true(leat__match(&a, &c, false) > 0.7f && leat__match(&c, &a, false) > 0.7f);
-        assert_true(leat__match(&b, &c, false) < 0.5f);
+        assert_true(leat__match(&a, &c, false, NULL) > 0.7f && leat__match(&c, &a, false, NULL) > 0.7f);
+        assert_true(leat__match(&b, &c, false, NULL) < 0.5f);
     }
 }
 
@@ -123,9 +147,9 @@ static void covered_parts_do_not_hide_a_picture(void **state)
         for (int y = 14; y < 20; y++)
             for (int x = 1; x < SIDE - 1; x++) thumb[y * SIDE + x] = (x * 7 + y * 3) % 5 < 2 ? 155 : 110;
         leat__match_side_make(&c, thumb, 0);
-        const float similarity = leat__match(&a, &c, false);
-        assert_true(similarity > 0.7f && similarity <= 0.85f && leat__match(&c, &a, false) > 0.7f);
-        assert_true(leat__match(&b, &c, false) < 0.5f);
+        const float similarity = leat__match(&a, &c, false, NULL);
+        assert_true(similarity > 0.7f && similarity <= 0.85f && leat__match(&c, &a, false, NULL) > 0.7f);
+        assert_true(leat__match(&b, &c, false, NULL) < 0.5f);
     }
 }
 
@@ -148,7 +172,7 @@ static void crops_match_without_their_detail(void **state)
             thumb[i] = (uint8_t)LEAT_MIN(LEAT_MAX(v, 0), 255);
         }
         leat__match_side_make(&b, thumb, 0);
-        const float plain = leat__match(&a, &b, false), parts = leat__match(&a, &b, true);
+        const float plain = leat__match(&a, &b, false, NULL), parts = leat__match(&a, &b, true, NULL);
         assert_true(parts >= plain);
         more += plain < 0.7f && parts >= 0.7f;
     }
@@ -182,8 +206,8 @@ static void pictures_in_equal_mats_do_not_match(void **state)
             other.seed = seed + 50;
             const leat__match_side a = matted(&s, sides[i]), b = matted(&other, sides[i]);
             const leat__match_side c = matted(&light, sides[i]);
-            assert_true(leat__match(&a, &b, false) < 0.7f && leat__match(&b, &a, false) < 0.7f);
-            assert_true(leat__match(&a, &c, false) > 0.7f);
+            assert_true(leat__match(&a, &b, false, NULL) < 0.7f && leat__match(&b, &a, false, NULL) < 0.7f);
+            assert_true(leat__match(&a, &c, false, NULL) > 0.7f);
             assert_true(leat__match_share_plain(a.luma, b.luma));
         }
 }
@@ -221,7 +245,7 @@ static void plain_images_do_not_match(void **state)
     plain.gain = 0;
     plain.offset = 100;
     const leat__match_side a = side_of(&s, 0), b = side_of(&plain, 0);
-    const float both = leat__match(&b, &b, false), one = leat__match(&a, &b, false);
+    const float both = leat__match(&b, &b, false, NULL), one = leat__match(&a, &b, false, NULL);
     assert_true(both < 0.6f && one < 0.6f);
 }
 
@@ -230,6 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edits_match_and_others_do_not),
         cmocka_unit_test(the_order_of_images_does_not_matter),
+        cmocka_unit_test(a_need_changes_no_similarity_above_it),
         cmocka_unit_test(equal_frames_do_not_match),
         cmocka_unit_test(a_frame_does_not_hide_a_picture),
         cmocka_unit_test(covered_parts_do_not_hide_a_picture),

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/num.h"
 #include "dsp/align.h"
 #include "probe/cpu.h"
 
@@ -147,6 +148,35 @@ static void shrinking_averages_pixels(void **state)
     }
 }
 
+/* Outlines are correlated as in double, whatever is beside both parts. */
+static void outlines_are_those_of_doubles(void **state)
+{
+    int16_t a[COARSE * COARSE + COARSE] = {0}, b[COARSE * COARSE + 2 * COARSE];
+    uint32_t seed = 3;
+    for (size_t i = 0; i < LEAT_COUNT(b); i++) b[i] = (int16_t)(draw(&seed) % 4081 - 2040);
+    for (int n = COARSE; n >= 10; n--) {
+        const int16_t *at = b + (COARSE - n) * (COARSE + 1);
+        double aa = 200, bb = 200, ab = 0;
+        memset(a, 0, sizeof a);
+        for (int i = 0; i < n * COARSE; i++)
+            if (i % COARSE < n) a[i] = (int16_t)(at[i] / 2 + (int)(draw(&seed) % 900));
+        for (int i = 0; i < (n - 1) * COARSE; i++)
+            for (int k = 0; k < 2 && i % COARSE < n - 1; k++) {
+                const int step = k ? COARSE : 1;
+                const double v = a[i + step] - a[i], w = at[i + step] - at[i];
+                aa += fabs(v);
+                bb += fabs(w);
+                ab += copysign(sqrt(fabs(v * w)), v * w);
+            }
+        const float first = kernels(0)->outlines(a, at, n, 200);
+        assert_true(fabs(first - ab / sqrt(aa * bb)) < 1e-4 && first > 0.3f);
+        for (size_t k = 1; kernels(k) != NULL; k++) {
+            const float got = kernels(k)->outlines(a, at, n, 200);
+            assert_memory_equal(&got, &first, sizeof got);
+        }
+    }
+}
+
 /* A thumbnail compared with itself has no remaining difference, and the sums equal those in double. */
 static void samples_and_sums_are_those_of_doubles(void **state)
 {
@@ -213,6 +243,7 @@ int main(void)
         cmocka_unit_test(groups_have_the_products_of_their_codes),
         cmocka_unit_test(nearer_ones_are_below_the_limit),
         cmocka_unit_test(shrinking_averages_pixels),
+        cmocka_unit_test(outlines_are_those_of_doubles),
         cmocka_unit_test(samples_and_sums_are_those_of_doubles),
         cmocka_unit_test(all_variants_give_the_same_bits),
     };
