@@ -242,7 +242,7 @@ static float refine(const leat__align_dsp *dsp, const leat__align_image *q, cons
         const float off = dsp->sample(q, d, m, &probes, &n) / (float)LEAT_MAX(n, 1);
         if (n < OVERLAP_LEAST) return -1;
         if (step > 1 && !hopeful && off > SLOW * before) {
-            const float similarity = dsp->compare(q, d, m, GRADIENT_FLOOR);
+            const float similarity = dsp->compare_sampled(q, &probes, m, GRADIENT_FLOOR);
             if (similarity < HOPELESS) return similarity;
             hopeful = true;
         }

@@ -166,7 +166,8 @@ static const leat__align_dsp align_c = {.isa = "scalar",
                                         .outlines = tmpl_outlines,
                                         .sample = tmpl_sample,
                                         .sums = tmpl_sums,
-                                        .compare = tmpl_compare};
+                                        .compare = tmpl_compare,
+                                        .compare_sampled = tmpl_compare_sampled};
 
 const leat__align_dsp *leat__align_dsp_for(uint32_t cpu_flags)
 {

@@ -91,9 +91,9 @@ typedef struct leat__align_dsp {
      * the rest of `a` is zero. out: (span + 1)^2 sums, for top and left from 0 to span. Up to 16 numbers past
      * `b` are read. */
     void (*slide)(const int16_t *a, const int16_t *b, int n, int span, int32_t *out);
-    /* Correlates the gradients of the n x n corner of `a` with those of the part of `b` at its start, as
-     * signed square roots; both have rows of 16. Up to 17 numbers past the last row of either part are read.
-     * `floor` is added to the sums of absolute gradients. */
+    /* Correlates the gradients of the n x n corner of `a`, as signed square roots, with those of `b`; both
+     * have rows of 16. Up to 16 numbers past `b` are read. `floor` is added to the sums of absolute
+     * gradients. */
     float (*outlines)(const int16_t *a, const int16_t *b, int n, float floor);
     /* Fills the probes. Returns the sum of
      * rest
@@ -106,6 +106,9 @@ typedef struct leat__align_dsp {
      * sums of absolute gradients. */
     float (*compare)(const leat__align_image *q, const leat__align_image *d, const leat__align_map *m,
                      float floor);
+    /* The same, from the probes of `q`, the other image and `m`. */
+    float (*compare_sampled)(const leat__align_image *q, const leat__align_probes *p,
+                             const leat__align_map *m, float floor);
 } leat__align_dsp;
 
 const leat__align_dsp *leat__align_dsp_for(uint32_t cpu_flags);

@@ -332,19 +332,16 @@ static void tmpl_sums(const leat__align_probes *p, float limit, float out[LEAT__
     for (int k = 0; k < TMPL_PLAIN; k++) out[LEAT__ALIGN_VV + k] = tmpl_total(c.plain[k]);
 }
 
-static float tmpl_compare(const leat__align_image *q, const leat__align_image *d, const leat__align_map *m,
-                          float floor)
+/* Correlates the gradients of q with those of `value`, samples of the other image at the positions of `m`. */
+static float tmpl_compare_values(const leat__align_image *q, const float *value, const leat__align_map *m,
+                                 float floor)
 {
-    float value[LEAT__ALIGN_PIXELS + LEAT__ALIGN_PAD];
     uint32_t there[TMPL_SIDE] = {0};
     float columns[3][TMPL_SIDE];
-    memset(value + LEAT__ALIGN_PIXELS, 0, LEAT__ALIGN_PAD * sizeof *value);
     for (int x = 0; x < TMPL_SIDE; x += TMPL_LANES)
         for (int y = 0; y < TMPL_SIDE; y++) {
             const tmpl_place at = tmpl_place_of(m, tmpl_columns(x), (float)y - LEAT__ALIGN_MIDDLE);
-            const TMPL_MASK here = tmpl_there(at, -0.5f);
-            tmpl_store(value + y * TMPL_SIDE + x, tmpl_keep(tmpl_look(d, at).value, here));
-            there[y] |= tmpl_mask_bits(here) << x;
+            there[y] |= tmpl_mask_bits(tmpl_there(at, -0.5f)) << x;
         }
     for (int x = 0; x < TMPL_SIDE; x += TMPL_LANES) {
         tmpl_float aa = {0}, bb = {0}, ab = {0};
@@ -367,6 +364,24 @@ static float tmpl_compare(const leat__align_image *q, const leat__align_image *d
     }
     return tmpl_total(columns[2]) /
            sqrtf((tmpl_total(columns[0]) + floor) * (tmpl_total(columns[1]) + floor));
+}
+
+static float tmpl_compare_sampled(const leat__align_image *q, const leat__align_probes *p,
+                                  const leat__align_map *m, float floor)
+{
+    return tmpl_compare_values(q, p->value, m, floor);
+}
+
+static float tmpl_compare(const leat__align_image *q, const leat__align_image *d, const leat__align_map *m,
+                          float floor)
+{
+    float value[LEAT__ALIGN_PIXELS];
+    for (int x = 0; x < TMPL_SIDE; x += TMPL_LANES)
+        for (int y = 0; y < TMPL_SIDE; y++) {
+            const tmpl_place at = tmpl_place_of(m, tmpl_columns(x), (float)y - LEAT__ALIGN_MIDDLE);
+            tmpl_store(value + y * TMPL_SIDE + x, tmpl_look(d, at).value);
+        }
+    return tmpl_compare_values(q, value, m, floor);
 }
 
 #endif

@@ -137,4 +137,5 @@ const leat__align_dsp leat__align_avx2 = {.isa = "avx2",
                                           .outlines = tmpl_outlines,
                                           .sample = tmpl_sample,
                                           .sums = tmpl_sums,
-                                          .compare = tmpl_compare};
+                                          .compare = tmpl_compare,
+                                          .compare_sampled = tmpl_compare_sampled};

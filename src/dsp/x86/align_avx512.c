@@ -151,4 +151,5 @@ const leat__align_dsp leat__align_avx512 = {.isa = "avx512",
                                             .outlines = tmpl_outlines,
                                             .sample = tmpl_sample,
                                             .sums = tmpl_sums,
-                                            .compare = tmpl_compare};
+                                            .compare = tmpl_compare,
+                                            .compare_sampled = tmpl_compare_sampled};

@@ -221,6 +221,7 @@ static void all_variants_give_the_same_bits(void **state)
         int n, count;
         const float off = kernels(0)->sample(&q, &d, &m, &want, &n);
         const float similarity = kernels(0)->compare(&q, &d, &m, 200);
+        assert_true(n == 0 || kernels(0)->compare_sampled(&q, &want, &m, 200) == similarity);
         kernels(0)->sums(&want, 9, sums[0]);
         for (size_t k = 1; kernels(k) != NULL; k++) {
             const float sum = kernels(k)->sample(&q, &d, &m, &got, &count);
@@ -232,6 +233,7 @@ static void all_variants_give_the_same_bits(void **state)
             kernels(k)->sums(&got, 9, sums[1]);
             assert_memory_equal(sums[1], sums[0], sizeof *sums);
             assert_true(kernels(k)->compare(&q, &d, &m, 200) == similarity);
+            assert_true(kernels(k)->compare_sampled(&q, &got, &m, 200) == similarity);
         }
     }
 }
