@@ -2,14 +2,12 @@
  *
  * Options: what is refused and in which words, subsets, balance.
  */
-#include "tiny_pack.h"
+#include "tiny_loader.h"
 
 #include <dlfcn.h>
 
-#include <leat/loader.h>
 #include <leat/machine.h>
 
-static char path[64];
 static uint32_t nvidia; /* libraries that were asked for */
 
 /* Takes the place of the system's. */
@@ -30,37 +28,7 @@ enum { SAMPLES = 90, CLASSES = 3 };
 static int make_pack(void **state)
 {
     (void)state;
-    snprintf(path, sizeof path, "/tmp/leat-setup-%d.leat", (int)getpid());
-    tiny_pack(path, &(tiny_opts){.samples = SAMPLES, .classes = CLASSES, .captions = true});
-    return 0;
-}
-
-static int drop_pack(void **state)
-{
-    (void)state;
-    unlink(path);
-    return 0;
-}
-
-static leat_loader_opts small(void)
-{
-    leat_loader_opts o;
-    leat_loader_opts_init(&o);
-    o.batch_size = 10;
-    o.ops = "RandomResizedCrop(16)";
-    o.threads = 1;
-    o.memory = 32 << 20;
-    return o;
-}
-
-static void refused(const leat_loader_opts *o, const char *words)
-{
-    leat_loader *l;
-    leat_error err;
-    assert_code(LEAT_EINVAL, leat_loader_open(&l, path, o, &err));
-    assert_null(l);
-    assert_contains(err.message, words);
-    assert_no_leaks();
+    return make_shared_pack(&(tiny_opts){.samples = SAMPLES, .classes = CLASSES, .captions = true});
 }
 
 static void wrong_options_are_named(void **state)
@@ -72,29 +40,33 @@ static void wrong_options_are_named(void **state)
     leat_loader *l;
     leat_error err;
     (void)state;
-    o = small(), o.rank = 2, o.world = 2, refused(&o, "rank 2 is not below the world size 2");
-    o = small(), o.images = &image, o.image_count = 1, refused(&o, "either ops or images");
-    o = small(), o.indices = far_away, o.index_count = 2, refused(&o, "90 is not below 90");
-    o = small(), o.indices = far_away, refused(&o, "the subset is empty");
-    o = small(), o.balance = "caption", o.order = LEAT_ORDER_RANDOM,
-    refused(&o, "'caption' is not an int field");
-    o = small(), o.balance = "label", o.order = LEAT_ORDER_QUASI, refused(&o, "must be random");
-    o = small(), o.weights = weights, o.balance = "label", refused(&o, "either weights or balance");
-    o = small(), o.weights = weights, o.order = LEAT_ORDER_RANDOM;
-    refused(&o, "weights: 0 were given, there are 90 samples");
-    o.weight_count = 89, refused(&o, "weights: 89 were given, there are 90 samples");
+    o = one_thread_opts(), o.rank = 2, o.world = 2,
+    assert_refused(&o, "rank 2 is not below the world size 2");
+    o = one_thread_opts(), o.images = &image, o.image_count = 1, assert_refused(&o, "either ops or images");
+    o = one_thread_opts(), o.indices = far_away, o.index_count = 2, assert_refused(&o, "90 is not below 90");
+    o = one_thread_opts(), o.indices = far_away, assert_refused(&o, "the subset is empty");
+    o = one_thread_opts(), o.balance = "caption", o.order = LEAT_ORDER_RANDOM,
+    assert_refused(&o, "'caption' is not an int field");
+    o = one_thread_opts(), o.balance = "label", o.order = LEAT_ORDER_QUASI,
+    assert_refused(&o, "must be random");
+    o = one_thread_opts(), o.weights = weights, o.balance = "label",
+    assert_refused(&o, "either weights or balance");
+    o = one_thread_opts(), o.weights = weights, o.order = LEAT_ORDER_RANDOM;
+    assert_refused(&o, "weights: 0 were given, there are 90 samples");
+    o.weight_count = 89, assert_refused(&o, "weights: 89 were given, there are 90 samples");
     o.weight_count = 90, o.indices = near, o.index_count = 2;
-    refused(&o, "weights: 90 were given, there are 2 samples");
-    o = small(), o.draws = 5, refused(&o, "draws needs");
-    o = small(), o.streams = 4, refused(&o, "streams has no effect: order is not quasi_random");
-    o = small(), o.window_pages = 4, refused(&o, "window_pages has no effect");
-    o = small(), o.max_bad = 1, refused(&o, "max_bad has no effect: on_error is fail");
-    o = small(), o.order = (leat_order)7, refused(&o, "order: 7 is not a valid value");
-    o = small(), o.drop_last = 9, refused(&o, "drop_last: 9 is not a valid value");
-    o = small(), o.ops = "RandomResizedCrp(16)", refused(&o, "RandomResizedCrop");
-    o = small(), o.batch_size = 1 << 30, refused(&o, "batch size");
-    o = small(), o.struct_size = 0, refused(&o, "not initialised");
-    o = small();
+    assert_refused(&o, "weights: 90 were given, there are 2 samples");
+    o = one_thread_opts(), o.draws = 5, assert_refused(&o, "draws needs");
+    o = one_thread_opts(), o.streams = 4,
+    assert_refused(&o, "streams has no effect: order is not quasi_random");
+    o = one_thread_opts(), o.window_pages = 4, assert_refused(&o, "window_pages has no effect");
+    o = one_thread_opts(), o.max_bad = 1, assert_refused(&o, "max_bad has no effect: on_error is fail");
+    o = one_thread_opts(), o.order = (leat_order)7, assert_refused(&o, "order: 7 is not a valid value");
+    o = one_thread_opts(), o.drop_last = 9, assert_refused(&o, "drop_last: 9 is not a valid value");
+    o = one_thread_opts(), o.ops = "RandomResizedCrp(16)", assert_refused(&o, "RandomResizedCrop");
+    o = one_thread_opts(), o.batch_size = 1 << 30, assert_refused(&o, "batch size");
+    o = one_thread_opts(), o.struct_size = 0, assert_refused(&o, "not initialised");
+    o = one_thread_opts();
     assert_code(LEAT_ENOENT, leat_loader_open(&l, "/nowhere.leat", &o, &err));
     assert_contains(err.message, "/nowhere.leat");
     assert_no_leaks();
@@ -107,7 +79,7 @@ static uint64_t count_labels(const leat_loader_opts *o, uint64_t counts[CLASSES]
     leat_batch *b;
     uint64_t n = 0;
     memset(counts, 0, CLASSES * sizeof *counts);
-    assert_ok(leat_loader_open(&l, path, o, NULL));
+    assert_ok(leat_loader_open(&l, shared_pack(), o, NULL));
     while (leat_loader_next(l, &b, -1, NULL) == 0 && b != NULL) {
         uint32_t label = 0;
         while (strcmp(b->fields[label].name, "label") != 0) label++;
@@ -123,7 +95,7 @@ static void subsets_and_balance(void **state)
 {
     uint64_t indices[40], counts[CLASSES];
     double weights[SAMPLES] = {0};
-    leat_loader_opts o = small();
+    leat_loader_opts o = one_thread_opts();
     (void)state;
     for (uint64_t i = 0; i < 40; i++) indices[i] = i; /* 30 of class 0, 10 of class 1 */
     for (int order = 0; order < 3; order++) {
@@ -140,7 +112,7 @@ static void subsets_and_balance(void **state)
     assert_int_equal(count_labels(&o, counts), 4000);
     assert_in_range(counts[0], 1850, 2150); /* half each, though three quarters are class 0 */
     assert_int_equal(counts[2], 0);
-    o = small();
+    o = one_thread_opts();
     o.order = LEAT_ORDER_RANDOM;
     o.weights = weights;
     o.weight_count = SAMPLES;
@@ -163,12 +135,12 @@ static void no_device_loads_no_library_of_its_driver(void **state)
     leat_loader *l;
     leat_batch *b;
     leat_machine m;
-    leat_loader_opts o = small();
+    leat_loader_opts o = one_thread_opts();
     (void)state;
     o.memory = 0;
     o.threads = 0; /* both defaults follow from the machine */
     nvidia = 0;
-    assert_ok(leat_loader_open(&l, path, &o, NULL));
+    assert_ok(leat_loader_open(&l, shared_pack(), &o, NULL));
     assert_ok(leat_loader_next(l, &b, -1, NULL));
     leat_batch_release(&b);
     leat_loader_close(&l);
@@ -184,5 +156,5 @@ int main(void)
         cmocka_unit_test(wrong_options_are_named),
         cmocka_unit_test(subsets_and_balance),
     };
-    return cmocka_run_group_tests(tests, make_pack, drop_pack);
+    return cmocka_run_group_tests(tests, make_pack, drop_shared_pack);
 }

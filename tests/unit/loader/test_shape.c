@@ -2,46 +2,12 @@
  *
  * Columns of batches: fields, views, and names that are refused.
  */
-#include "tiny_pack.h"
-
-#include <leat/loader.h>
-
-static char path[64];
+#include "tiny_loader.h"
 
 static int make_pack(void **state)
 {
     (void)state;
-    snprintf(path, sizeof path, "/tmp/leat-shape-%d.leat", (int)getpid());
-    tiny_pack(path, &(tiny_opts){.samples = 30, .classes = 3, .captions = true});
-    return 0;
-}
-
-static int drop_pack(void **state)
-{
-    (void)state;
-    unlink(path);
-    return 0;
-}
-
-static leat_loader_opts small(void)
-{
-    leat_loader_opts o;
-    leat_loader_opts_init(&o);
-    o.batch_size = 10;
-    o.ops = "RandomResizedCrop(16)";
-    o.threads = 1;
-    o.memory = 32 << 20;
-    return o;
-}
-
-static void refused(const leat_loader_opts *o, const char *words)
-{
-    leat_loader *l;
-    leat_error err;
-    assert_code(LEAT_EINVAL, leat_loader_open(&l, path, o, &err));
-    assert_null(l);
-    assert_contains(err.message, words);
-    assert_no_leaks();
+    return make_shared_pack(&(tiny_opts){.samples = 30, .classes = 3, .captions = true});
 }
 
 static void wrong_fields_are_named(void **state)
@@ -51,14 +17,15 @@ static void wrong_fields_are_named(void **state)
     static const char *const missing[] = {"nothing"}, *const only_image[] = {"image"};
     leat_loader_opts o;
     (void)state;
-    o = small(), o.fields = missing, o.field_count = 1;
-    refused(&o, "there is no field 'nothing'; it has image, label, caption");
-    o = small(), o.on_error = LEAT_ON_ERROR_REPLACE, refused(&o, "leave out 'caption' or use skip");
-    o = small(), o.ops = NULL, o.images = same, o.image_count = 1;
-    refused(&o, "two outputs are named 'label'");
-    o.images = other, refused(&o, "there is no image field 'picture'");
+    o = one_thread_opts(), o.fields = missing, o.field_count = 1;
+    assert_refused(&o, "there is no field 'nothing'; it has image, label, caption");
+    o = one_thread_opts(), o.on_error = LEAT_ON_ERROR_REPLACE,
+    assert_refused(&o, "leave out 'caption' or use skip");
+    o = one_thread_opts(), o.ops = NULL, o.images = same, o.image_count = 1;
+    assert_refused(&o, "two outputs are named 'label'");
+    o.images = other, assert_refused(&o, "there is no image field 'picture'");
     o.images = same, o.fields = only_image, o.field_count = 1, o.independent = 1;
-    refused(&o, "independent has no effect");
+    assert_refused(&o, "independent has no effect");
 }
 
 static void fields_and_views(void **state)
@@ -68,14 +35,14 @@ static void fields_and_views(void **state)
         {.name = "b", .ops = "RandomResizedCrop(16)"},
         {.name = "small", .field = "image", .ops = "Resize((8, 8)); ToDtype(f32); ToLayout(nhwc)"}};
     static const char *const only[] = {"label"};
-    leat_loader_opts o = small();
+    leat_loader_opts o = one_thread_opts();
     leat_loader *l;
     leat_batch *b;
     (void)state;
     o.ops = NULL;
     o.images = images;
     o.image_count = 3;
-    assert_ok(leat_loader_open(&l, path, &o, NULL));
+    assert_ok(leat_loader_open(&l, shared_pack(), &o, NULL));
     assert_int_equal(leat_loader_field_count(l), 5);
     assert_null(leat_loader_field(l, 5));
     assert_ok(leat_loader_next(l, &b, -1, NULL));
@@ -85,12 +52,12 @@ static void fields_and_views(void **state)
     assert_int_equal(b->fields[2].shape[3], 3);
     leat_batch_release(&b);
     leat_loader_close(&l);
-    o = small();
+    o = one_thread_opts();
     o.fields = only;
     o.field_count = 1;
-    refused(&o, "'image' has a pipeline but is not among fields");
+    assert_refused(&o, "'image' has a pipeline but is not among fields");
     o.ops = NULL; /* the default pipeline is for images that are asked for */
-    assert_ok(leat_loader_open(&l, path, &o, NULL));
+    assert_ok(leat_loader_open(&l, shared_pack(), &o, NULL));
     assert_int_equal(leat_loader_field_count(l), 1);
     assert_ok(leat_loader_next(l, &b, -1, NULL));
     assert_string_equal(b->fields[0].name, "label");
@@ -105,5 +72,5 @@ int main(void)
         cmocka_unit_test(wrong_fields_are_named),
         cmocka_unit_test(fields_and_views),
     };
-    return cmocka_run_group_tests(tests, make_pack, drop_pack);
+    return cmocka_run_group_tests(tests, make_pack, drop_shared_pack);
 }

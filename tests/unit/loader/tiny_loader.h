@@ -25,6 +25,50 @@ static inline leat_loader_opts base_opts(void)
     return o;
 }
 
+/* Options of one thread with little memory, for tests of what is refused. */
+static inline leat_loader_opts one_thread_opts(void)
+{
+    leat_loader_opts o;
+    leat_loader_opts_init(&o);
+    o.batch_size = 10;
+    o.ops = "RandomResizedCrop(16)";
+    o.threads = 1;
+    o.memory = 32 << 20;
+    return o;
+}
+
+/* The pack of a test that has one pack for all of its cases. */
+static inline char *shared_pack(void)
+{
+    static char path[64];
+    return path;
+}
+
+static inline int make_shared_pack(const tiny_opts *t)
+{
+    snprintf(shared_pack(), 64, "/tmp/leat-shared-%d.leat", (int)getpid());
+    tiny_pack(shared_pack(), t);
+    return 0;
+}
+
+static inline int drop_shared_pack(void **state)
+{
+    (void)state;
+    unlink(shared_pack());
+    return 0;
+}
+
+/* A loader of the shared pack with these options is refused with a message that has these words. */
+static inline void assert_refused(const leat_loader_opts *o, const char *words)
+{
+    leat_loader *l;
+    leat_error err;
+    assert_code(LEAT_EINVAL, leat_loader_open(&l, shared_pack(), o, &err));
+    assert_null(l);
+    assert_contains(err.message, words);
+    assert_no_leaks();
+}
+
 /* The order, and for quasi_random a window that is smaller than the packs of the tests. */
 static inline void set_order(leat_loader_opts *o, leat_order order)
 {
