@@ -25,7 +25,7 @@
 static const leat__param options[] = {
     CLI_INT("stop-after", 0, "0", 0, 9007199254740992.0, "N", "stop after N samples of this rank"),
     CLI_PATH("state", 0, NULL, "FILE", "write the position of the run to this file at the end"),
-    CLI_PATH("resume", 0, NULL, "FILE", "resume from a file written by --state"),
+    CLI_PATH("resume", 0, NULL, "FILE", "resume from the position that --state saved in FILE"),
     CLI_FLAG("digest", 0, "hash everything delivered, in order"),
     CLI_END,
 };
@@ -377,8 +377,8 @@ const cli_command cli_cmd_load = {
             {"leat load train.leat --crop center --order sequential --digest", "an evaluation pass"},
             {"leat load train.leat --order quasi_random --cache process --memory 4G",
              "a pack larger than memory"},
-            {"leat load train.leat --stop-after 5000 --state s.json", "stop in mid-epoch"},
-            {"leat load train.leat --resume s.json", "resume from there"},
+            {"leat load train.leat --stop-after 5000 --state s.json", "stop in mid-epoch, save the position"},
+            {"leat load train.leat --resume s.json", "continue from that position"},
             {"leat load train.leat --epochs 10 --step-ms 55 --live --serve 8080",
              "with a simulated trainer, watched in the terminal and the browser"},
             {"leat load train.leat --rank 1 --world 4 --batch 64", "the second of four ranks"},
@@ -393,6 +393,11 @@ const cli_command cli_cmd_load = {
         "--digest hashes every row delivered (pixels, labels, sample ids) and folds the hashes in "
         "order: equal digests mean equal training input, whatever the batch size; a resumed run "
         "ends with the digest of the uninterrupted one.\n\n"
+        "--state writes the position to a small JSON file at the end or after Ctrl-C; --resume reads it, and "
+        "also the JSON of state_dict() of leat.Loader in Python. Packs, order, seed, --batch x --world, the "
+        "subset, "
+        "weights, the mix and --drop-last must be those of the run that wrote it: otherwise the command "
+        "fails and names the first that differs. Ops, threads, memory and cache may differ.\n\n"
         "Of several packs every sample comes once per epoch, unless --mix, --repeat or --choose say "
         "otherwise. Then each pack comes as often as its number says. Without --replacement a "
         "sample comes again only when all samples of its pack have come, also across epochs. Fields are "

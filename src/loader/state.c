@@ -189,11 +189,10 @@ int leat__state_parse(leat__state *s, const char *text, leat_error *err)
     return rc;
 }
 
-static int differs(const char *what, uint64_t other, uint64_t mine, leat_error *err)
-{
-    return leat__fail(err, LEAT_EINVAL, "loader state: its %s is %" PRIu64 ", this loader's is %" PRIu64,
-                      what, other, mine);
-}
+/* A macro, because `names` of options are replaced in the format only. */
+#define DIFFERS(what, other, mine)                                                                           \
+    leat__fail(err, LEAT_EINVAL, "loader state: its " what " is %" PRIu64 ", this loader's is %" PRIu64,     \
+               (uint64_t)(other), (uint64_t)(mine))
 
 /* Checks that the packs are the same; err names the pack that differs. */
 static int check_packs(const leat__state *mine, const leat__state *other, leat_error *err)
@@ -211,8 +210,26 @@ static int check_packs(const leat__state *mine, const leat__state *other, leat_e
     if (mine->mix != other->mix)
         return leat__fail(err, LEAT_EINVAL,
                           "loader state: its packs were mixed in another way (weights, `repeat`, "
-                          "`choose`, `epoch_size`, `mix_batches` or `replacement`), or its buckets differ");
+                          "`choose`, `epoch_size`, `mix_batches` or `replacement`), or its buckets differ: "
+                          "its epoch has %" PRIu64 " samples (digest %016" PRIx64 "), this loader's %" PRIu64
+                          " (%016" PRIx64 ")",
+                          other->count, other->mix, mine->count, mine->mix);
     return 0;
+}
+
+#define SUBSET "a subset (indices, `keys`, `select`) or weights (`balance`)"
+
+/* Fails: the subsets differ. The state has only their hashes, 0 for all samples. */
+static int refuse_subset(const leat__state *mine, const leat__state *other, leat_error *err)
+{
+    if (other->subset == 0)
+        return leat__fail(err, LEAT_EINVAL, "loader state: this loader has " SUBSET ", the state has none");
+    if (mine->subset == 0)
+        return leat__fail(err, LEAT_EINVAL, "loader state: it has " SUBSET ", this loader has none");
+    return leat__fail(err, LEAT_EINVAL,
+                      "loader state: it has " SUBSET " of %" PRIu64 " samples and digest %016" PRIx64
+                      ", this loader's has %" PRIu64 " and %016" PRIx64,
+                      other->count, other->subset, mine->count, mine->subset);
 }
 
 int leat__state_check(const leat__state *mine, const leat__state *other, leat_error *err)
@@ -233,16 +250,14 @@ int leat__state_check(const leat__state *mine, const leat__state *other, leat_er
                           "epoch %" PRIu64 " without it",
                           other->order_version, leat__order_name(other->order), mine->order_version,
                           other->epoch, other->epoch + 1);
-    if (mine->subset != other->subset)
-        return leat__fail(err, LEAT_EINVAL, "loader state: it was taken on another subset or weights");
-    if (mine->seed != other->seed) return differs("seed", other->seed, mine->seed, err);
-    if (mine->count != other->count) return differs("count", other->count, mine->count, err);
+    if (mine->subset != other->subset) return refuse_subset(mine, other, err);
+    if (mine->seed != other->seed) return DIFFERS("seed", other->seed, mine->seed);
+    if (mine->count != other->count) return DIFFERS("number of samples per epoch", other->count, mine->count);
     if (mine->global_batch != other->global_batch)
-        return differs("global batch", other->global_batch, mine->global_batch, err);
-    if (mine->streams != other->streams) return differs("streams", other->streams, mine->streams, err);
+        return DIFFERS("global batch (batch size x ranks)", other->global_batch, mine->global_batch);
+    if (mine->streams != other->streams) return DIFFERS("`streams`", other->streams, mine->streams);
     if (mine->window_pages != other->window_pages)
-        return differs("window_pages", other->window_pages, mine->window_pages, err);
-    if (mine->drop_last != other->drop_last)
-        return differs("drop_last", other->drop_last, mine->drop_last, err);
+        return DIFFERS("`window_pages`", other->window_pages, mine->window_pages);
+    if (mine->drop_last != other->drop_last) return DIFFERS("`drop_last`", other->drop_last, mine->drop_last);
     return 0;
 }

@@ -51,7 +51,7 @@ $ leat load b.leat a.leat --config mix.yaml --resume s.json
 = 2
 
 $ leat load a.leat b.leat --config mix.yaml --mix 1,2 --resume s.json
-! leat load: s.json: loader state: its packs were mixed in another way (weights, --repeat, --choose, --epoch-size, --mix-batches or --replacement), or its buckets differ
+! leat load: s.json: loader state: its packs were mixed in another way (weights, --repeat, --choose, --epoch-size, --mix-batches or --replacement), or its buckets differ: its epoch has 40 samples (digest *), this loader's 40 (*) (glob)
 = 2
 
 # wrong usage

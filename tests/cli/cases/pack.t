@@ -51,6 +51,19 @@ $ mkdir 'my photos'; leat info 'my photos'; cd 'my photos'; leat info .; leat in
 ! leat info: .: is a folder, not a pack; make one with: leat pack . -o '../my photos.leat'
 ! leat info: .: is a folder, not a pack; make one with: leat pack . -o '../my photos.leat'
 ! leat info: /: is a folder, not a pack
+# a state of other settings names the one that differs, with both values
+$ leat load photos.leat --batch 2 --stop-after 2 --state s.json > /dev/null
+> leat load photos.leat --batch 2 --resume s.json --seed 7; leat load photos.leat --batch 3 --resume s.json
+> leat load photos.leat --batch 2 --resume s.json --order sequential; leat load photos.leat --batch 2 --resume s.json --drop-last
+> leat load photos.leat --batch 2 --resume s.json --balance label
+> leat load photos.leat --batch 2 --resume s.json --threads 1 --size 32 --json | jget samples; rm s.json
+3
+! leat load: s.json: loader state: its seed is 0, this loader's is 7
+! leat load: s.json: loader state: its global batch (batch size x ranks) is 2, this loader's is 3
+! leat load: s.json: loader state: its order is random, this loader's is sequential
+! leat load: s.json: loader state: its --drop-last is 0, this loader's is 1
+! leat load: s.json: loader state: this loader has a subset (indices, --keys, --select) or weights (--balance), the state has none
+
 
 $ leat pack photos -o photos.leat --force --json | jget samples
 3

@@ -48,13 +48,17 @@ static void what_differs_is_named(void **state)
     DIFFERS(order, LEAT_ORDER_RANDOM, "its order is random, this loader's is quasi_random");
     DIFFERS(order_version, 1,
             "version 1 of the quasi_random order, this build of leat gives version 2: finish its epoch 3");
-    DIFFERS(subset, 6, "subset");
-    DIFFERS(seed, 6, "seed");
-    DIFFERS(count, 6, "count");
-    DIFFERS(global_batch, 512, "its global batch is 512, this loader's is 1024");
-    DIFFERS(streams, 8, "streams");
-    DIFFERS(window_pages, 8, "window_pages");
-    DIFFERS(drop_last, 0, "drop_last");
+    DIFFERS(
+        subset, 0,
+        "this loader has a subset (indices, keys, select) or weights (balance), the state has none");
+    DIFFERS(subset, 6, "and digest 0000000000000006, this loader's has");
+    DIFFERS(mix, 7, "(digest 0000000000000007), this loader's");
+    DIFFERS(seed, 6, "its seed is 6, this loader's is");
+    DIFFERS(count, 6, "its number of samples per epoch is 6, this loader's is");
+    DIFFERS(global_batch, 512, "its global batch (batch size x ranks) is 512, this loader's is 1024");
+    DIFFERS(streams, 8, "its streams is 8, this loader's is");
+    DIFFERS(window_pages, 8, "its window_pages is 8, this loader's is");
+    DIFFERS(drop_last, 0, "its drop_last is 0, this loader's is 1");
     s = sample;
     s.epoch = 9;
     s.position = 7;
