@@ -104,7 +104,8 @@ class Loader(Generic[B_co]):
             to ``(field, pipeline)``, for several images or several views of one. None: no images
         order: "random", "sequential", or "quasi_random", which shuffles pages, and samples inside a
             window of pages. It mixes as well as "random" but reads whole pages, which is faster for packs
-            larger than memory. The loader warns once where that would help
+            larger than memory. The loader warns once where that would help. None, the default: "random", or
+            "sequential" with ``shuffle=False``
         seed: seed of the order and of every augmentation
         drop_last: True drops the last, smaller global batch. False keeps it: every sample comes exactly once.
             If that batch has fewer samples than there are ranks, some ranks get an empty batch (its mean
@@ -197,7 +198,7 @@ class Loader(Generic[B_co]):
 
     def __init__(self, path: str | os.PathLike | Sequence[str | os.PathLike] | Mix, batch_size: int = _DEFAULT["batch_size"],
                  image: Pipeline | Mapping[str, tuple[str | None, Pipeline]] | None = _DEFAULT["ops"],
-                 *, order: Literal["random", "sequential", "quasi_random"] = _DEFAULT["order"],
+                 *, order: Literal["random", "sequential", "quasi_random"] | None = None,
                  seed: int = 0, drop_last: bool | None = None,
                  orientation: Literal["apply", "ignore"] = "apply", threads: int = 0,
                  memory: int | str = _DEFAULT["memory"], cache: str = _DEFAULT["cache"],

@@ -31,12 +31,13 @@ _EXPLAINED = {
 }
 
 
-def understand(given: dict[str, Any], order: str, usual: str, threads: int) -> tuple[str, int]:
-    """(order, threads) with what `given` says in DataLoader's words, which are taken out of it."""
+def understand(given: dict[str, Any], order: str | None, usual: str, threads: int) -> tuple[str, int]:
+    """(order, threads) with what `given` says in DataLoader's words, which are taken out of it. `usual` is the order
+    where none is given."""
     if "shuffle" in given:
         shuffle = _check.flag("shuffle", given.pop("shuffle"))
         fits = [name for name, shuffled in _leat.orders() if shuffled == shuffle]
-        if order == usual:
+        if order is None:
             order = fits[0]
         elif order not in fits:
             raise ArgumentError(f"shuffle: {shuffle} contradicts order={order!r}; give one of them")
@@ -48,4 +49,4 @@ def understand(given: dict[str, Any], order: str, usual: str, threads: int) -> t
     for word, text in _EXPLAINED.items():
         if word in given:
             raise TypeError(f"leat.Loader has no argument {word!r}: {text}")
-    return order, threads
+    return usual if order is None else order, threads

@@ -147,9 +147,10 @@ def test_attributes_are_read_only(plain):
 def test_defaults_are_those_of_c_and_of_the_command(plain):
     given = {n: p.default for n, p in inspect.signature(leat.Loader).parameters.items()}
     table = _leat.defaults()
-    assert (given["batch_size"], given["order"], given["cache"], given["memory"], given["image"]) == (
-        table["batch_size"], table["order"], table["cache"], table["memory"], table["ops"]) == (
-        256, "random", "os", 0, "RandomResizedCrop(224); RandomHorizontalFlip(0.5)")
+    assert (given["batch_size"], given["cache"], given["memory"], given["image"]) == (
+        table["batch_size"], table["cache"], table["memory"], table["ops"]) == (
+        256, "os", 0, "RandomResizedCrop(224); RandomHorizontalFlip(0.5)")
+    assert leat.Loader(plain).order == table["order"] == "random"
     command = [sys.executable, "-m", "leat", "load", plain, "--json"]
     report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     digest = json.loads(report.splitlines()[-1])

@@ -14,7 +14,7 @@ import leat
 from leat import _leat
 
 # Keyword of leat.Loader: option of `leat load`. 0 and "" in Python are "not given" for options without a default.
-SAME = {"batch_size": "batch", "order": "order", "seed": "seed", "orientation": "orientation", "threads": "threads", "memory": "memory",
+SAME = {"batch_size": "batch", "seed": "seed", "orientation": "orientation", "threads": "threads", "memory": "memory",
         "cache": "cache", "cache_bytes": "cache-bytes", "on_error": "on-error", "max_bad": "max-bad", "quarantine": "quarantine",
         "prefetch": "prefetch", "io_depth": "io-depth", "keys": "keys", "select": "select", "balance": "balance", "label": "label",
         "classes": "classes", "mix_labels": "mix-labels", "collate": "collate", "pad_multiple": "pad-multiple", "pad_value": "pad-value",
@@ -40,8 +40,9 @@ def tables():
     return {command["name"]: {o["name"]: o["default"] for o in command["options"]} for command in listed}
 
 
-def test_python_has_the_defaults_of_the_command(tables):
+def test_python_has_the_defaults_of_the_command(tables, plain):
     parameters = inspect.signature(leat.Loader).parameters
+    assert leat.Loader(plain).order == tables["load"]["order"]  # None = not given: shuffle= may say it
     for keyword, option in SAME.items():
         mine, theirs = parameters[keyword].default, tables["load"][option]
         if theirs in (None, "", "false"):

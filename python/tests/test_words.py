@@ -17,6 +17,8 @@ def test_shuffle_and_num_workers_are_understood(plain: str) -> None:
     assert leat.Loader(plain, shuffle=True, order="quasi_random").order == "quasi_random"
     with pytest.raises(leat.ArgumentError, match="contradicts order='sequential'"):
         leat.Loader(plain, shuffle=True, order="sequential")
+    with pytest.raises(leat.ArgumentError, match="shuffle: False contradicts order='random'; give one of them"):
+        leat.Loader(plain, shuffle=False, order="random")  # it was sequential
     with pytest.raises(leat.ArgumentError, match="contradicts threads=2"):
         leat.Loader(plain, num_workers=3, threads=2)
     with pytest.raises(leat.ArgumentError, match="neither True nor False"):
