@@ -15,6 +15,8 @@ Role = str | ops.Op
 # Options of `leat load`, and names of other loaders, that are part of `image` in Python
 IMAGE_OPTIONS = ("ops", "size", "crop", "dtype", "flip", "transforms", "pipeline")
 
+_ROLES = ("Mask", "Boxes", "Labels", "Keypoints")
+
 
 def roles_text(follow: Any, roles: Mapping[str, Role], owner: str, path: str, fields: Sequence[str],
                arguments: Iterable[str]) -> str | None:
@@ -38,6 +40,16 @@ def roles_text(follow: Any, roles: Mapping[str, Role], owner: str, path: str, fi
                                 "Labels and Keypoints")
         parts.append(f"{_quoted(_check.text('follow', name))} = {role}")
     return _check.text("follow", "; ".join(parts))
+
+
+def refuse_roles(arguments: Mapping[str, Any]) -> None:
+    """Fails for an argument that has the role of a field of the same name, such as ``label="follow"``."""
+    for name, value in arguments.items():
+        op = isinstance(value, ops.Op) and value.name in _ROLES
+        if op or isinstance(value, str) and value == "follow":
+            role = f"leat.ops.{value.name}(...)" if op else '"follow"'
+            raise ArgumentError(f"{name}: is an argument of the loader; for a field of this name use "
+                                f'follow={{"{name}": {role}}}')
 
 
 def _quoted(name: str) -> str:

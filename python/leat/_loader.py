@@ -24,8 +24,8 @@ import numpy as np
 from . import _check, _convert, _leat, _rank, _words, ops
 from ._batch import Batch, Ragged, batch_class
 from ._dataset import Dataset
-from ._errors import AdviceWarning, ArgumentError, BudgetError, SampleIndexError, StateError, StorageError, reason, shown
-from ._follow import Role, roles_text
+from ._errors import AdviceWarning, ArgumentError, BudgetError, SampleIndexError, StateError, StorageError, counted, reason, shown
+from ._follow import Role, refuse_roles, roles_text
 from ._mix import Datasets, Mix
 
 if TYPE_CHECKING:
@@ -222,6 +222,8 @@ class Loader(Generic[B_co]):
                  pad_value: float = 0.0, pad_mask: bool = False,
                  bucket: Literal["aspect", "size"] | None = None, buckets: int | Sequence[float] = 0,
                  follow: Mapping[str, Role] | str | None = None, **roles: Any) -> None:
+        refuse_roles({"image": image, "label": label, "classes": classes, "weights": weights, "keys": keys, "indices": indices,
+                      "select": select, "balance": balance, "bucket": bucket, "rank": rank, "seed": seed})
         order, threads = _words.understand(roles, order, _DEFAULT["order"], threads)
         self.rank, self.world_size, self.rank_source = _rank.detect(rank, world_size)
         self.as_, self._convert = _convert.converter(as_)

@@ -52,6 +52,13 @@ def test_two_outputs_of_one_name(plain: str, tmp_path) -> None:
     assert leat.Loader(tmp_path / "own.leat", 1, fields=["x"]).field_names == ("x", "sample_id")
 
 
+@pytest.mark.parametrize("name", ["label", "classes", "weights", "image"])
+@pytest.mark.parametrize("role, words", [("follow", '"follow"'), (leat.ops.Labels(), r"leat\.ops\.Labels\(\.\.\.\)")])
+def test_the_role_of_a_field_named_as_an_argument(plain: str, name: str, role: object, words: str) -> None:
+    with pytest.raises(leat.ArgumentError, match=f'^{name}: is an argument of the loader.*use follow={{"{name}": {words}}}'):
+        leat.Loader(plain, **{name: role})
+
+
 def test_hints_for_misspelt_names(plain: str) -> None:
     with pytest.raises(TypeError, match="'btach_size'.*did you mean 'batch_size'"):
         leat.Loader(plain, btach_size=3)
