@@ -46,11 +46,12 @@ def from_dataset(dataset: Any, output: str | os.PathLike, fields: Mapping[str, o
     An ImageFolder (``samples``, ``classes`` and ``root``) without transforms is packed from its files: the
     images are the files byte for byte, keys are paths below the root. Images that a dataset hands out as
     PIL images or arrays are stored as pixels; ``leat.pack(output, other, quality=90)`` makes JPEGs of them.
+    The names in ``dataset.classes`` are those of the field ``label``, as are those of the dataset of a torch ``Subset``.
 
     Parameters
         fields: name to type of each field, as for ``leat.Writer``; left out, the first sample decides
         keys: from a sample's number to its key; left out, the number is the key
-        classes: names of an int field's values: ``{"label": ["cat", "dog"]}``
+        classes: names of an int field's values: ``{"label": ["cat", "dog"]}``; left out, those of the dataset; {} = none
         workers: processes that make samples; needs ``len`` and ``[i]``. 0 = this process
         shuffle: seed to shuffle the samples with; needs ``len`` and ``[i]``. Keys stay those of the dataset's order
         force: replace a pack of that name, finished or not
@@ -66,11 +67,12 @@ def from_dataset(dataset: Any, output: str | os.PathLike, fields: Mapping[str, o
     unknown = options.keys() - _WRITER_OPTIONS
     if unknown:
         raise ArgumentError(f"{sorted(unknown)[0]}: leat.from_dataset has no such argument")
+    if classes is None:
+        classes = _classes(dataset, fields)
     if _is_image_folder(dataset):
         root = os.fspath(dataset.root)
         paths = [path for path, _ in dataset.samples]
         keys = keys or (lambda i: os.path.relpath(paths[i], root))
-        classes = classes or {"label": _names(dataset.classes)}
         fields = fields or {"image": "image", "label": int}
         dataset = dataset.samples
     indexed = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
@@ -100,6 +102,32 @@ def from_dataset(dataset: Any, output: str | os.PathLike, fields: Mapping[str, o
 def _is_image_folder(dataset: Any) -> bool:
     return all(hasattr(dataset, name) for name in ("samples", "classes", "root", "loader")) and \
         getattr(dataset, "transform", None) is None and getattr(dataset, "target_transform", None) is None
+
+
+def _classes(dataset: Any, fields: Mapping[str, object] | None) -> dict[str, list[str]] | None:
+    """Returns the class names of the field ``label`` if the dataset has them, else None."""
+    whole = dataset
+    while not hasattr(whole, "classes") and hasattr(whole, "dataset") and hasattr(whole, "indices"):
+        whole = whole.dataset  # of a torch Subset
+    listed = getattr(whole, "classes", None)
+    if not isinstance(listed, (list, tuple)) or len(listed) == 0 or getattr(whole, "target_transform", None) is not None or \
+            not all(isinstance(name, (str, tuple)) for name in listed):
+        return None
+    if fields is not None:
+        named = fields.get("label") in (int, "int")
+    else:  # the first sample decides; a dataset of several tasks has no single label
+        named = _is_image_folder(dataset) or hasattr(dataset, "__getitem__") and len(dataset) > 0 and \
+            _is_labelled(_sample(dataset, 0))
+    return {"label": _names(listed)} if named else None
+
+
+def _is_labelled(sample: Any) -> bool:
+    """True for samples with an int field ``label``: dicts, and pairs of an image and a number."""
+    if isinstance(sample, Mapping):
+        label = sample.get("label")
+    else:
+        label = sample[1] if isinstance(sample, Sequence) and len(sample) == 2 and is_image(sample[0]) else None
+    return isinstance(label, (int, np.integer)) and not isinstance(label, bool)
 
 
 def _names(classes: Iterable[Any]) -> list[str]:

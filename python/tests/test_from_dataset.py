@@ -76,6 +76,38 @@ def test_image_folders_are_packed_from_their_files(tmp_path, images):
     assert list(ds.classes()) == ["a", "b"]
 
 
+def test_class_names_of_a_dataset_are_kept(tmp_path):
+    """Also with a transform, of CIFAR10 and others, and of a Subset: only files of an ImageFolder had them."""
+    class Named(Squares):
+        classes, target_transform = ["none", "one", ("two", "deux"), "three", "one"], None
+
+        def __getitem__(self, i):
+            return super().__getitem__(i)[0], i % 5
+
+    class Subset:
+        def __init__(self, dataset, indices):
+            self.dataset, self.indices = dataset, indices
+
+        def __len__(self):
+            return len(self.indices)
+
+        def __getitem__(self, i):
+            return self.dataset[self.indices[i]]
+
+    def classes(dataset, fields=None, **options):
+        leat.from_dataset(dataset, tmp_path / "c.leat", fields, force=True, sync=False, **options)
+        with leat.Loader(tmp_path / "c.leat", 2, "CenterCrop(4)", as_="numpy") as loader:
+            return list(loader.dataset.classes())
+
+    expected = ["none", "one (1)", "two, deux", "three", "one (4)"]
+    assert classes(Named(9)) == classes(Subset(Named(9), [1, 3])) == classes(Named(9), {"image": "image", "label": int}) == expected
+    assert classes(Named(9), workers=2, shuffle=1) == expected
+    assert classes(Named(9), classes={}) == [] and classes(Named(9), classes={"label": list("abcde")}) == list("abcde")
+    moved = Named(9)
+    moved.target_transform = abs  # its labels are other numbers
+    assert classes(moved) == classes(Squares(9)) == []
+
+
 def test_a_failing_dataset_can_be_resumed(tmp_path):
     class Breaks(Squares):
         def __getitem__(self, i):
