@@ -156,6 +156,18 @@ def test_bad_input_is_one_line(packs, tmp_path):
     fails(leat.ArgumentError, "was trained with sgd, not lamb", resume=True, optimizer="lamb")
 
 
+def test_a_finished_run_says_so(packs, tmp_path, capfd):
+    def said(**changed):
+        leat.train(packs["train"], output=tmp_path / "o", **{**TINY, "quiet": False, **changed})
+        return capfd.readouterr().err
+
+    assert "is finished" not in said(epochs=1)
+    assert "the run is finished, nothing is left to train: a larger number of epochs (1 so far) trains longer" in said(epochs=1, resume=True)
+    assert "is finished" not in said(epochs=2, resume=True)
+    updates = json.loads((tmp_path / "o" / "result.json").read_text())["steps"]
+    assert f"a larger number of max_steps ({updates} so far) trains longer" in said(epochs=3, max_steps=updates, resume=True)
+
+
 def test_a_folder_takes_one_run_at_a_time(packs, tmp_path):
     import fcntl
 

@@ -7,6 +7,7 @@
 #include "pack/reader.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -166,8 +167,38 @@ static bool name_beside(leat__buf *out, const char *folder)
     return leat__buf_printf(out, "../%s.leat", leat__path_base(whole)) == 0;
 }
 
+static bool has_entry(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    int len = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return len > 0 && (size_t)len < sizeof path && stat(path, &st) == 0;
+}
+
+/* Fails with a hint for the folder of `leat curate` or `leat train`; returns 0 for other folders. */
+static int refuse_run(const char *folder, leat_error *err)
+{
+    static const char *const results[] = {"selected.leat", "pack.leat"};
+    const bool train = has_entry(folder, "checkpoints") && has_entry(folder, "config.json");
+    for (size_t i = 0; i < LEAT_COUNT(results); i++)
+        if (has_entry(folder, "run.json") && has_entry(folder, results[i]))
+            return leat__fail(err, LEAT_EINVAL,
+                              "%s: is a folder of leat curate, not a pack; its images are in %s/%s", folder,
+                              folder, results[i]);
+    if (has_entry(folder, "run.json") && has_entry(folder, "select.leat"))
+        return leat__fail(err, LEAT_EINVAL,
+                          "%s: is a folder of leat curate, not a pack; give the pack that was curated, with "
+                          "`select` %s/select.leat",
+                          folder, folder);
+    if (!train) return 0;
+    return leat__fail(
+        err, LEAT_EINVAL,
+        "%s: is a folder of leat train, not a pack; leat export with `checkpoint` writes its model", folder);
+}
+
 static int refuse_folder(const char *folder, leat_error *err)
 {
+    LEAT_TRY(refuse_run(folder, err));
     leat__buf words, name;
     leat__buf_init(&words, LEAT__MEM_PACK, 1u << 20);
     leat__buf_init(&name, LEAT__MEM_PACK, 1u << 20);

@@ -522,6 +522,9 @@ class Trainer:
         self.prepare()
         self.meter = report.Meter(o, self.ranks, self.update if resumed else 0, self.facts.class_names)
         finished = True
+        if resumed and (self.epoch >= o.epochs or (self.update >= self.total and self.in_epoch == 0)):
+            limit = f"epochs ({o.epochs}" if self.epoch >= o.epochs else f"max_steps ({o.max_steps}"
+            self.say(f"{o.output}: the run is finished, nothing is left to train: a larger number of {limit} so far) trains longer")
         while self.epoch < o.epochs and (self.update < self.total or self.in_epoch > 0):
             finished = self.train_epoch(keeper)
             if not finished:

@@ -51,6 +51,16 @@ $ mkdir 'my photos'; leat info 'my photos'; cd 'my photos'; leat info .; leat in
 ! leat info: .: is a folder, not a pack; make one with: leat pack . -o '../my photos.leat'
 ! leat info: .: is a folder, not a pack; make one with: leat pack . -o '../my photos.leat'
 ! leat info: /: is a folder, not a pack
+
+# folders of other commands: which file is meant
+$ mkdir -p curated run/checkpoints; touch curated/run.json curated/select.leat run/config.json
+> leat export curated -o x; touch curated/pack.leat; leat export curated/ -o x; touch curated/selected.leat; leat info curated
+> leat export run -o x; rm -r curated run
+! leat export: curated: is a folder of leat curate, not a pack; give the pack that was curated, with --select curated/select.leat
+! leat export: curated: is a folder of leat curate, not a pack; its images are in curated/pack.leat
+! leat info: curated: is a folder of leat curate, not a pack; its images are in curated/selected.leat
+! leat export: run: is a folder of leat train, not a pack; leat export with --checkpoint writes its model
+
 # a state of other settings names the one that differs, with both values
 $ leat load photos.leat --batch 2 --stop-after 2 --state s.json > /dev/null
 > leat load photos.leat --batch 2 --resume s.json --seed 7; leat load photos.leat --batch 3 --resume s.json
