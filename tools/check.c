@@ -79,10 +79,9 @@ static void print_text(cli *c, const char *output, const leat_check_stats *st)
 static int finish(cli *c, const char *output, const leat_check_stats *st)
 {
     if (st->ignored)
-        cli_warn(c,
-                 "%llu file%s skipped, hidden (a folder counts as one) or not an image by name; --strict "
-                 "takes every file",
-                 (unsigned long long)st->ignored, st->ignored == 1 ? " was" : "s were");
+        cli_warn(c, "skipped %llu file%s hidden or %s no image suffix; --strict takes every file",
+                 (unsigned long long)st->ignored, st->ignored == 1 ? " that is" : "s that are",
+                 st->ignored == 1 ? "has" : "have");
     if (c->json) {
         leat__buf buf;
         leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);

@@ -193,11 +193,13 @@ whole
 
 # files that are not images by their names are skipped and counted
 $ echo text > photos/cat/notes.txt
-> leat pack photos -o stray.leat --json | jget samples ignored skipped
+> leat pack photos -o stray.leat --json | jget samples ignored skipped; leat check photos -o stray-check.leat > /dev/null
 3
 1
 0
 ! leat pack: warning: skipped 1 file that is hidden or has no image suffix (notes.txt); --strict takes every file
+! leat check: warning: skipped 1 file that is hidden or has no image suffix; --strict takes every file
+= 1
 
 # images beside the class folders have no label, and that is said
 $ mkdir -p beside/cat
