@@ -108,15 +108,17 @@ static int finish_labels(cli *c, const char *output, const leat_check_labels_sta
         int code = cli_json(c, &buf);
         if (code != CLI_OK) return code;
     } else {
-        cli_out(c, "%llu labels of %u classes: %llu probably wrong, %llu images far from their class; %s\n",
-                (unsigned long long)st->labelled, st->classes, (unsigned long long)st->wrong,
-                (unsigned long long)st->outliers, leat__format_seconds(st->seconds, took, sizeof took));
+        cli_out(c, "%llu label%s of %u classes: %llu probably wrong, %llu image%s far from the class; %s\n",
+                (unsigned long long)st->labelled, cli_s(st->labelled), st->classes,
+                (unsigned long long)st->wrong, (unsigned long long)st->outliers, cli_s(st->outliers),
+                leat__format_seconds(st->seconds, took, sizeof took));
         if (st->without_vector)
-            cli_out(c, "%llu labelled images without a vector (zeros or not finite) did not vote\n",
-                    (unsigned long long)st->without_vector);
+            cli_out(c, "%llu labelled image%s without a vector (zeros or not finite) did not vote\n",
+                    (unsigned long long)st->without_vector, cli_s(st->without_vector));
         if (st->without_scores)
-            cli_out(c, "%llu labelled images without finite predictions were not judged\n",
-                    (unsigned long long)st->without_scores);
+            cli_out(c, "%llu labelled image%s without finite predictions %s not judged\n",
+                    (unsigned long long)st->without_scores, cli_s(st->without_scores),
+                    st->without_scores == 1 ? "was" : "were");
         if (leat_pack_open(&pack, output, NULL, NULL) != 0) pack = NULL;
         for (uint32_t i = 0; i < st->examples && pack; i++)
             if (leat_pack_key(pack, st->example[i], key, sizeof key, &size, NULL) == 0)

@@ -391,11 +391,12 @@ static int run(cli *c)
     int exit_code = CLI_OK;
 
     if (check_dir(m.dir, &err) != 0) return cli_fail(c, &err);
-    cli_out(c, "%s# %llu pictures in %llu classes, drawn into %s/photos%s\n", cli_styled(c, CLI_DIM),
-            (unsigned long long)m.images, (unsigned long long)m.classes, m.dir, cli_styled(c, CLI_PLAIN));
+    cli_out(c, "%s# %llu picture%s in %llu class%s, drawn into %s/photos%s\n", cli_styled(c, CLI_DIM),
+            (unsigned long long)m.images, cli_s(m.images), (unsigned long long)m.classes,
+            m.classes == 1 ? "" : "es", m.dir, cli_styled(c, CLI_PLAIN));
     fflush(stdout);
     if (make_photos(&m, &err) != 0) return cli_fail(c, &err);
-    cli_out(c, "%llu pictures, %s\n", (unsigned long long)m.done,
+    cli_out(c, "%llu picture%s, %s\n", (unsigned long long)m.done, cli_s(m.done),
             leat__format_bytes(m.bytes, bytes, sizeof bytes));
     for (size_t i = 0; i < LEAT_COUNT(steps) && exit_code == CLI_OK && !cli_interrupted(c); i++)
         exit_code = run_step(c, &steps[i], m.dir);

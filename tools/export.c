@@ -108,10 +108,8 @@ static int run(cli *c)
                 cli_s(st.files));
     if (rc == LEAT_ECANCELED || (rc != 0 && st.failed == 0 && st.files == 0)) return cli_fail_output(c, &err);
     if (st.changed)
-        cli_warn(c,
-                 "%llu images are not the source's files: they were stored as pixels or "
-                 "encoded again",
-                 (unsigned long long)st.changed);
+        cli_warn(c, "%llu image%s not the source's file%s: stored as pixels or encoded again",
+                 (unsigned long long)st.changed, st.changed == 1 ? " is" : "s are", cli_s(st.changed));
     if (st.removed)
         cli_warn(c, "removed %llu shard%s of an earlier run, numbered after the last one written",
                  (unsigned long long)st.removed, cli_s(st.removed));

@@ -230,8 +230,8 @@ static void print_fields(cli *c, facts *f)
         if (kind != 0) cli_row(c, field->name, "image: %s", leat__kind_text(kind, text));
         else if (classes) print_classes(c, f, i);
         else if (field->dtype)
-            cli_row(c, field->name, "%s of %s, %u dimensions", leat_field_type_name(field->type),
-                    leat_dtype_name(field->dtype), field->ndim);
+            cli_row(c, field->name, "%s of %s, %u dimension%s", leat_field_type_name(field->type),
+                    leat_dtype_name(field->dtype), field->ndim, cli_s(field->ndim));
         else cli_row(c, field->name, "%s", leat_field_type_name(field->type));
     }
 }
@@ -254,8 +254,8 @@ static void print_images(cli *c, const facts *f)
         cli_row(c, "changed", "%llu, which cannot be exported byte for byte", (unsigned long long)f->changed);
     if (f->unchecked) cli_row(c, "unchecked", "%llu", (unsigned long long)f->unchecked);
     if (f->indexed)
-        cli_row(c, "entry points", "%llu images, %.2f %% of the bytes of all images",
-                (unsigned long long)f->indexed,
+        cli_row(c, "entry points", "%llu image%s, %.2f %% of the bytes of all images",
+                (unsigned long long)f->indexed, cli_s(f->indexed),
                 100.0 * (double)f->entries_bytes / (double)LEAT_MAX(f->image_bytes, 1u));
 }
 

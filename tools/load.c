@@ -164,10 +164,10 @@ static void print_traffic(job *j, const leat_loader_stats *s)
     leat__traffic_price price;
     if (s->remote_requests == 0) return;
     cli_out(j->c,
-            "network: %s in %" PRIu64 " requests (%" PRIu64 " repeated, %" PRIu64
+            "network: %s in %" PRIu64 " request%s (%" PRIu64 " repeated, %" PRIu64
             " hedged), %s and %.1f requests a batch",
-            leat__format_bytes(s->remote_bytes, bytes, sizeof bytes), s->remote_requests, s->remote_retries,
-            s->remote_hedged,
+            leat__format_bytes(s->remote_bytes, bytes, sizeof bytes), s->remote_requests,
+            cli_s(s->remote_requests), s->remote_retries, s->remote_hedged,
             leat__format_bytes((uint64_t)((double)s->remote_bytes / batches), each, sizeof each),
             (double)s->remote_requests / batches);
     if (leat__traffic_price_of(cli_arg(j->c, 0), s->remote_bytes, s->remote_requests, &price))
@@ -361,7 +361,7 @@ static int run(cli *c)
     load_mix_reset(&j.mix);
     load_flags_reset(&j.flags);
     if (rc == LEAT_ECANCELED && cli_interrupted(c))
-        cli_say(c, "stopped by a signal after %" PRIu64 " samples%s%s", j.total,
+        cli_say(c, "stopped by a signal after %" PRIu64 " sample%s%s%s", j.total, cli_s(j.total),
                 cli_str(c, "state") != NULL ? "; --resume continues from " : "",
                 cli_str(c, "state") != NULL ? cli_str(c, "state") : "");
     if (rc != 0) return cli_fail(c, &err);

@@ -45,7 +45,7 @@ static void show_cpu(cli *c, const leat_machine *m)
     cli_row(c, "NUMA nodes", "%u", m->numa_nodes);
     for (uint32_t i = 0; i < m->node_count && m->numa_nodes > 1; i++) {
         snprintf(d, TEXT, "node %u", m->nodes[i].id);
-        cli_row(c, d, "%u CPUs, %s%s", m->nodes[i].cpus,
+        cli_row(c, d, "%u CPU%s, %s%s", m->nodes[i].cpus, cli_s(m->nodes[i].cpus),
                 leat__format_bytes(m->nodes[i].memory_bytes, a, TEXT),
                 m->nodes[i].memory_allowed ? "" : ", not allowed");
     }

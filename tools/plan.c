@@ -175,9 +175,10 @@ static int try_loader(cli *c, leat_plan_facts *f, bool cold, leat_plan_calibrati
     if (rc != 0) return cli_fail(c, &err);
     leat__http_read(&after);
     if (leat__path_remote(t.path))
-        cli_say(c, "measured on the bucket: %s in %llu requests",
+        cli_say(c, "measured on the bucket: %s in %llu request%s",
                 leat__format_bytes(after.bytes_in - before.bytes_in, text, sizeof text),
-                (unsigned long long)(after.requests - before.requests));
+                (unsigned long long)(after.requests - before.requests),
+                cli_s(after.requests - before.requests));
     f->process_bytes = t.facts.process_bytes;
     f->smaller_share = t.facts.smaller_share;
     f->quality_share = t.facts.quality_share;

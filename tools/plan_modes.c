@@ -309,7 +309,8 @@ int plan_minhash(cli *c, const leat_plan_minhash_facts *facts, const char *optio
         cli_row(c, "by dataset size", "%u to %u bands at once", p.guide_bands_low, p.guide_bands_high);
     cli_heading(c, "leat dedup fuzzy");
     cli_row(c, "memory", "%s", bytes(p.ram_bytes, a));
-    cli_row(c, "disk", "%s for work files, %u passes over the text", bytes(p.work_bytes, a), p.leat_passes);
+    cli_row(c, "disk", "%s for work files, %u pass%s over the text", bytes(p.work_bytes, a), p.leat_passes,
+            p.leat_passes == 1 ? "" : "es");
     if (p.fits) return CLI_OK;
     if (facts->documents > UINT32_MAX - 1)
         return cli_failf(c, CLI_FIT, "a run takes fewer documents. Smallest change: %s", fix);
@@ -340,9 +341,9 @@ static void stage_json(leat__json *j, const char *name, const leat_plan_text_sta
 static void stage_rows(cli *c, const leat_plan_text_facts *f, const leat_plan_text_stage *s)
 {
     char a[TEXT], b[TEXT];
-    cli_row(c, "time", "%s on %u machine%s of %u CPUs, limited by %s",
-            leat__format_seconds(s->seconds, a, TEXT), s->nodes, s->nodes > 1 ? "s" : "",
-            f->cpus > 0 ? f->cpus : 1,
+    cli_row(c, "time", "%s on %u machine%s of %u CPU%s, limited by %s",
+            leat__format_seconds(s->seconds, a, TEXT), s->nodes, cli_s(s->nodes), f->cpus > 0 ? f->cpus : 1,
+            cli_s(f->cpus > 0 ? f->cpus : 1),
             s->serial_seconds > s->seconds / 2 ? "the part that uses one thread"
             : s->limit == LEAT_PLAN_IO         ? "the disk"
                                                : "the CPUs");
@@ -350,8 +351,8 @@ static void stage_rows(cli *c, const leat_plan_text_facts *f, const leat_plan_te
     cli_row(c, "memory", "%s%s%s", bytes(s->ram_bytes, a), f->memory_bytes ? " of " : "",
             f->memory_bytes ? bytes(f->memory_bytes, b) : "");
     if (s->work_bytes > 0)
-        cli_row(c, "disk", "%s for work files, %u passes over the text", gigabytes(s->work_bytes, a),
-                s->passes);
+        cli_row(c, "disk", "%s for work files, %u pass%s over the text", gigabytes(s->work_bytes, a),
+                s->passes, s->passes == 1 ? "" : "es");
     cli_row(c, "output", "about %s", gigabytes(s->output_bytes, a));
 }
 

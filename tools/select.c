@@ -117,8 +117,8 @@ static int finish(cli *c, const leat_select_stats *st)
         leat__select_json(st, &buf);
         return cli_json(c, &buf);
     }
-    cli_out(c, "%llu of %llu samples selected", (unsigned long long)st->selected,
-            (unsigned long long)st->samples);
+    cli_out(c, "%llu of %llu sample%s selected", (unsigned long long)st->selected,
+            (unsigned long long)st->samples, cli_s(st->samples));
     if (st->previous) cli_out(c, " besides %llu of the previous selection", (unsigned long long)st->previous);
     if (st->excluded) cli_out(c, ", %llu left out by conditions", (unsigned long long)st->excluded);
     if (st->unknown)
@@ -132,8 +132,8 @@ static int finish(cli *c, const leat_select_stats *st)
     cli_out(c, "\n%s, %.1f CPU-seconds", leat__format_seconds(st->seconds, took, sizeof took),
             st->cpu_seconds);
     if (st->distances)
-        cli_out(c, "; %llu distances, the last sample at %.4f from the others",
-                (unsigned long long)st->distances, st->last_distance);
+        cli_out(c, "; %llu distance%s, the last sample at %.4f from the others",
+                (unsigned long long)st->distances, cli_s(st->distances), st->last_distance);
     cli_out(c, "\n");
     return CLI_OK;
 }
@@ -151,8 +151,8 @@ static int select_rows(cli *c, leat_select_opts *o)
     if (rc == 0 && o->previous && st.previous == 0)
         cli_warn(c, "%s: no sample is selected: there is nothing to keep", o->previous);
     if (rc == 0 && st.asked > st.selected)
-        cli_warn(c, "%llu samples were asked for: only %llu of %llu were selected",
-                 (unsigned long long)st.asked, (unsigned long long)st.selected,
+        cli_warn(c, "%llu sample%s asked for: only %llu of %llu were selected", (unsigned long long)st.asked,
+                 st.asked == 1 ? " was" : "s were", (unsigned long long)st.selected,
                  (unsigned long long)st.samples);
     if (rc == 0) return finish(c, &st);
     return cli_fail_result(c, o->output, &err);

@@ -64,8 +64,9 @@ static int say_where(cli *c, const leat__view *v)
     if (!c->json) {
         cli_out(c, "%s\n", leat__buf_str(&url));
         fflush(stdout);
-        cli_say(c, "%u images, %u columns; Ctrl-C ends the view", leat__view_row_count(v),
-                leat__view_column_count(v));
+        cli_say(c, "%u image%s, %u column%s; Ctrl-C ends the view", leat__view_row_count(v),
+                cli_s(leat__view_row_count(v)), leat__view_column_count(v),
+                cli_s(leat__view_column_count(v)));
         leat__buf_reset(&url);
         return CLI_OK;
     }

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from . import _leat
-from ._errors import ArgumentError, NotFoundError, StorageError, UnsupportedError, reason, shown
+from ._errors import ArgumentError, NotFoundError, StorageError, UnsupportedError, counted, reason, shown
 
 U32 = 2**32 - 1
 U64 = 2**64 - 1
@@ -275,5 +275,5 @@ def weights(name: str, values: Any, count: int) -> np.ndarray:
     if array.ndim != 1 or array.dtype.kind not in "iuf":
         raise ArgumentError(f"{name}: one row of numbers is expected, not {array.dtype} of shape {array.shape}")
     if len(array) != count:
-        raise ArgumentError(f"{name}: {len(array)} given for {count} samples")
+        raise ArgumentError(f"{name}: {len(array)} given for {counted(count, 'sample')}")
     return np.ascontiguousarray(array, np.float64)

@@ -16,6 +16,7 @@ from . import _check
 from ._curate_config import needs_vectors
 from ._curate_steps import Run, dump_target
 from ._dataset import Dataset
+from ._errors import counted
 
 GB = 10**9
 _RULE_RAM, _RULE_VRAM = 4 * GB, 2 * GB  # per vCPU, a rule of thumb

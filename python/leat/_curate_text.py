@@ -55,7 +55,7 @@ def result(made: dict[str, Any]) -> str:
         dropped = ", ".join(f"{count} {name}" for name, count in step["dropped"].items())
         rows.append((step["step"], str(step["rows"]), dropped, "as before" if step["reused"] else f"{step['seconds']:.1f}",
                      step["limit"], step["advice"]))
-    few = f"{made['asked']} images were asked for: fewer were left to select from" if made["asked"] else ""
+    few = f"{counted(made['asked'], 'image')} {'was' if made['asked'] == 1 else 'were'} asked for: fewer were left to select from" if made["asked"] else ""
     lines = [_table(rows, (1, 3)), *([few] if few else []), *([made["note"]] if made["note"] else []),
              f"{made['selected']} of {counted(made['samples'], 'image')} selected, {made['unreadable']} unreadable; {made['seconds']:.1f} s",
              made["list"], *([made["dump"]] if made["dump"] else []), made["report"]]

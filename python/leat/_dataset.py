@@ -15,7 +15,7 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 
 from . import _check, _leat
-from ._errors import ArgumentError, MissingKeyError, SampleIndexError, StateError, UnsupportedError, shown
+from ._errors import ArgumentError, MissingKeyError, SampleIndexError, StateError, UnsupportedError, counted, shown
 from ._follow import Role, roles_text
 from ._made import Maker
 from ._schema import Field
@@ -110,7 +110,7 @@ class Image:
 
     def __repr__(self) -> str:
         kind = f" {self.dtype} x {self.channels}," if self.wide else ""
-        return f"leat.Image({self.width}x{self.height},{kind} {self.codec}, {len(self.stored)} bytes)"
+        return f"leat.Image({self.width}x{self.height},{kind} {self.codec}, {counted(len(self.stored), 'byte')})"
 
 
 class Sample(dict):
@@ -339,7 +339,7 @@ class Dataset:
 
     def __repr__(self) -> str:
         names = ", ".join(f"{f.name}: {f.type}" for f in self.fields)
-        return f"leat.Dataset({self.path!r}, {len(self)} samples, {names})"
+        return f"leat.Dataset({self.path!r}, {counted(len(self), 'sample')}, {names})"
 
     def __reduce__(self):
         epoch = None if self._maker is None else self._maker.epoch

@@ -430,7 +430,7 @@ class Loader(Generic[B_co]):
             raise ArgumentError(f"sample_id: {shown(sample_id)} is not a number of a sample, nor an array of them")
         if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < len(self.dataset):
             bad = int(ids.min()) if ids.min() < 0 else int(ids.max())
-            raise SampleIndexError(f"sample_id: {bad} is not one of the {len(self.dataset)} samples of {self.path}")
+            raise SampleIndexError(f"sample_id: {bad} is not one of the {counted(len(self.dataset), 'sample')} of {self.path}")
         starts = np.array([0] if len(self.packs) == 1 else self.dataset.starts[:-1])
         # of packs with the same start all but the last are empty
         part = np.searchsorted(starts, ids, side="right") - 1
@@ -618,7 +618,7 @@ class Loader(Generic[B_co]):
         finished = position >= count or position // global_batch >= batches
         left_out = count - max(batches * global_batch, position)
         if self._drop is None and not short and left_out > 0:
-            warnings.warn(f"the last {left_out} samples of epoch {epoch} are left out: {self.world_size} ranks cannot "
+            warnings.warn(f"the last {counted(left_out, 'sample')} of epoch {epoch} {'is' if left_out == 1 else 'are'} left out: {self.world_size} ranks cannot "
                           "share them; the epoch began on fewer ranks, which would have kept them. drop_last=False keeps them",
                           AdviceWarning, stacklevel=2)
         self._epoch = epoch + 1 if finished else epoch
@@ -727,7 +727,7 @@ class Loader(Generic[B_co]):
     def __repr__(self) -> str:
         shares = f", rank {self.rank} of {self.world_size}" if self.world_size > 1 else ""
         return (f"leat.Loader({self.path!r}, batch_size={self.batch_size}, order={self.order!r}, "
-                f"{self._samples} samples, {self._batches} batches{shares})")
+                f"{counted(self._samples, 'sample')}, {self._batches} batch{'es' * (self._batches != 1)}{shares})")
 
     def __reduce__(self):
         raise TypeError("a leat.Loader cannot be sent to another process: make one there")

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _check
 from ._dataset import Dataset, Sample
-from ._errors import ArgumentError
+from ._errors import ArgumentError, counted
 from ._schema import Field
 
 Path = str | os.PathLike
@@ -138,7 +138,7 @@ def _numbers(name: str, given: Any, count: int) -> list[float]:
     if isinstance(given, (str, bytes)) or not isinstance(given, Sequence | np.ndarray):
         raise ArgumentError(f"{name}: {given!r} is not a list of numbers")
     if len(given) != count:
-        raise ArgumentError(f"{name}: {len(given)} given for {count} packs")
+        raise ArgumentError(f"{name}: {len(given)} given for {counted(count, 'pack')}")
     return [_check.real(f"{name}: number {i}", value, 0, 1e300) for i, value in enumerate(given)]
 
 

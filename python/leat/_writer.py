@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from . import _check, _leat, _schema, _values
 from ._errors import (AdviceWarning, ArgumentError, DataError, ExistsError, FormatError, LimitError, StateError,
-                      UnsupportedError, hidden, shown, told)
+                      UnsupportedError, counted, hidden, shown, told)
 
 
 class Writer:
@@ -231,7 +231,7 @@ class Writer:
         for i, name, count in self._limits:
             if not -1 <= ready[i] < count:  # type: ignore[operator]
                 raise ArgumentError(f"field '{name}', sample {self._count}: {ready[i]} is not a class: classes has "
-                                    f"{count} names, for 0 to {count - 1}; -1 means no class")
+                                    f"{counted(count, 'name')}, for 0 to {count - 1}; -1 means no class")
         return ready
 
     def finish(self) -> dict[str, int]:
@@ -287,7 +287,7 @@ class Writer:
                           "continues it", ResourceWarning, stacklevel=2, source=self)
 
     def __repr__(self) -> str:
-        return f"leat.Writer({hidden(self.path)!r}, {self._count} samples)"
+        return f"leat.Writer({hidden(self.path)!r}, {counted(self._count, 'sample')})"
 
 
 def _class_names(classes: Any) -> dict[str, list[str]]:

@@ -177,7 +177,7 @@ def test_empty_batches_are_announced_and_avoided(plain, drop):
                 assert len(loader) == len(sizes[-1]) == (6 if drop is False else 5)
                 assert loader.drop_last is (drop is not False)
         lines = [str(w.message) for w in said if issubclass(w.category, leat.AdviceWarning)]
-        words = {None: "1 of 101 samples are left out", False: "1 of 2 ranks get an empty last batch"}
+        words = {None: "1 of 101 samples is left out", False: "1 of 2 ranks gets an empty last batch"}
         assert len(lines) == (drop is not True) and (not lines or words[drop] in lines[0])
     if drop is False:
         assert sizes == [[10] * 5 + [1], [10] * 5 + [0]]

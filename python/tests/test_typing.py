@@ -130,4 +130,4 @@ for _ in range(3):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                           env=dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(leat.__file__))))
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("samples are left out") == 1, done.stderr
+    assert done.stderr.count("left out at the end") == 1, done.stderr

@@ -72,3 +72,17 @@ def test_hints_for_misspelt_names(plain: str) -> None:
         leat.ops.CentreCrop
     with pytest.raises(leat.ArgumentError, match="'sequental' is not one of .*did you mean 'sequential'"):
         leat.Loader(plain, order="sequental")
+
+
+def test_one_is_singular(tmp_path) -> None:
+    path = tmp_path / "one.leat"
+    with leat.Writer(path, {"label": int}, classes={"label": ["a"]}, sync=False) as w:
+        with pytest.raises(leat.ArgumentError, match="classes has 1 name, for 0 to 0"):
+            w.append({"label": 3})
+        w.append({"label": 0})
+        assert "1 sample)" in repr(w)
+    assert "1 sample," in repr(leat.open(path))
+    with leat.Loader(path, 1, None) as loader:
+        assert "1 sample, 1 batch)" in repr(loader)
+    with pytest.raises(leat.ArgumentError, match="weights: 2 given for 1 sample"):
+        leat.Loader(path, 1, None, weights=[1, 2])

@@ -129,8 +129,8 @@ int leat__dedup_rows_fit(uint64_t rows, uint32_t orientations, bool windows, uin
     if (memory == 0 || leat__dedup_rows_plan(rows, rows) <= memory ||
         leat__dedup_rows_least(rows, rows, orientations) <= memory)
         return 0;
-    return leat__fail(err, LEAT_EBUDGET, "%llu images need %s of memory, more than the %s given (`memory`)",
-                      (unsigned long long)rows,
+    return leat__fail(err, LEAT_EBUDGET, "%llu image%s %s of memory, more than the %s given (`memory`)",
+                      (unsigned long long)rows, rows == 1 ? " needs" : "s need",
                       leat__as_size(leat__dedup_rows_enough(rows, orientations, windows)).text,
                       leat__as_size(memory).text);
 }

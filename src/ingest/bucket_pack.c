@@ -252,9 +252,9 @@ static void remove_shards(removal *r, const char *old)
                   "%s: another run has replaced this pack: the shards of %s are no longer removed", s->remote,
                   r->of);
     if (r->left > 0)
-        leat__log(s->log, LEAT_LOG_WARN, "%s: %llu shards of %s stay in the bucket: %s%s: %s", s->remote,
-                  (unsigned long long)r->left, r->of, leat__buf_str(&r->names),
-                  r->left > NAMED_MAX ? " …" : "", r->why.message);
+        leat__log(s->log, LEAT_LOG_WARN, "%s: %llu shard%s of %s %s in the bucket: %s%s: %s", s->remote,
+                  (unsigned long long)r->left, leat__plural(r->left), r->of, r->left == 1 ? "stays" : "stay",
+                  leat__buf_str(&r->names), r->left > NAMED_MAX ? " …" : "", r->why.message);
     leat__buf_reset(&r->names);
     leat__free(kept);
 }

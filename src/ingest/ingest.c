@@ -609,15 +609,20 @@ static int refuse_empty(const ingest *in, leat_error *err)
     const leat_ingest_stats *st = in->stats;
     if (st->samples > 0 || (in->opts->append && st->existing > 0)) return 0;
     if (st->filtered > 0)
-        return leat__fail(err, LEAT_EDATA, "%s: nothing to pack: none of %llu samples meets the condition",
-                          in->opts->sources[0], (unsigned long long)(st->filtered + st->skipped));
+        return leat__fail(err, LEAT_EDATA, "%s: nothing to pack: none of %llu sample%s meets the condition",
+                          in->opts->sources[0], (unsigned long long)(st->filtered + st->skipped),
+                          leat__plural(st->filtered + st->skipped));
+    if (st->skipped == 1)
+        return leat__fail(err, LEAT_EDATA, "%s: nothing to pack: the only sample was left out",
+                          in->opts->sources[0]);
     if (st->skipped > 0)
         return leat__fail(err, LEAT_EDATA, "%s: nothing to pack: all %llu samples were left out",
                           in->opts->sources[0], (unsigned long long)st->skipped);
     if (st->ignored > 0)
         return leat__fail(err, LEAT_EDATA,
-                          "%s: nothing to pack: none of %llu files (%s …) has the name of an image",
-                          in->opts->sources[0], (unsigned long long)st->ignored, st->ignored_first);
+                          "%s: nothing to pack: none of %llu file%s (%s%s) has the name of an image",
+                          in->opts->sources[0], (unsigned long long)st->ignored, leat__plural(st->ignored),
+                          st->ignored_first, st->ignored == 1 ? "" : " …");
     return leat__fail(err, LEAT_EDATA, "%s: nothing to pack: no samples were found", in->opts->sources[0]);
 }
 

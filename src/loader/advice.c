@@ -50,26 +50,26 @@ bool leat__advice_ranks(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT
     if (rest == 0 || rest >= f->world || f->drop == LEAT_DROP_LAST) return false;
     if (f->batches * step < f->count)
         snprintf(text, LEAT__ADVICE_TEXT,
-                 "%llu of %llu samples are left out at the end of every epoch: they are too few for the %u "
-                 "ranks. drop_last=False (--keep-last) keeps them; ranks without one then get an empty batch",
-                 (unsigned long long)rest, (unsigned long long)f->count, f->world);
+                 "%llu of %llu samples %s left out at the end of every epoch: too few for the %u ranks. "
+                 "drop_last=False (--keep-last) keeps them; ranks without one then get an empty batch",
+                 (unsigned long long)rest, (unsigned long long)f->count, rest == 1 ? "is" : "are", f->world);
     else
         snprintf(text, LEAT__ADVICE_TEXT,
-                 "%llu of %u ranks get an empty last batch in every epoch (%llu samples, batches of %u): a "
+                 "%llu of %u ranks %s an empty last batch in every epoch (%llu sample%s, batches of %u): a "
                  "mean over it is NaN. Skip batches without samples, or set drop_last",
-                 (unsigned long long)(f->world - rest), f->world, (unsigned long long)f->count,
-                 f->batch_size);
+                 (unsigned long long)(f->world - rest), f->world, f->world - rest == 1 ? "gets" : "get",
+                 (unsigned long long)f->count, leat__plural(f->count), f->batch_size);
     return true;
 }
 
 bool leat__advice_none(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT])
 {
     if (f->count == 0 || f->batches > 0) return false;
-    snprintf(
-        text, LEAT__ADVICE_TEXT,
-        "no batch is delivered: %llu samples do not fill one of %u (%u rank%s), and drop_last leaves out "
-        "the last, smaller one",
-        (unsigned long long)f->count, f->batch_size, f->world, f->world == 1 ? "" : "s");
+    snprintf(text, LEAT__ADVICE_TEXT,
+             "no batch is delivered: %llu sample%s not fill one of %u (%u rank%s), and drop_last leaves out "
+             "the last, smaller one",
+             (unsigned long long)f->count, f->count == 1 ? " does" : "s do", f->batch_size, f->world,
+             leat__plural(f->world));
     return true;
 }
 
@@ -80,10 +80,11 @@ bool leat__advice_single(const leat__advice_facts *f, char text[LEAT__ADVICE_TEX
     if (f->left_out == 0) return false;
     if (f->never > 0) snprintf(packs, sizeof packs, ", with %u of the packs unused", f->never);
     snprintf(text, LEAT__ADVICE_TEXT,
-             "batches of one pack each: %llu samples of an epoch are left out%s, because an epoch has only "
+             "batches of one pack each: %llu sample%s of an epoch %s left out%s, because an epoch has only "
              "whole batches of %llu samples. Smaller batches leave out fewer; stratified or shuffled batches "
              "leave out none",
-             (unsigned long long)f->left_out, packs, (unsigned long long)f->batch_size * f->world);
+             (unsigned long long)f->left_out, leat__plural(f->left_out), f->left_out == 1 ? "is" : "are",
+             packs, (unsigned long long)f->batch_size * f->world);
     return true;
 }
 

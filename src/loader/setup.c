@@ -126,8 +126,8 @@ static int copy_indices(leat_loader *l, const uint64_t *indices, uint64_t n, lea
     if (l->indices == NULL) return leat__fail_nomem(err, n * 8, "the subset");
     for (uint64_t i = 0; i < n; i++) {
         if (indices[i] >= samples)
-            return leat__fail(err, LEAT_EINVAL, "indices: %" PRIu64 " is not below %" PRIu64 " samples",
-                              indices[i], samples);
+            return leat__fail(err, LEAT_EINVAL, "indices: %" PRIu64 " is not below %" PRIu64 " sample%s",
+                              indices[i], samples, leat__plural(samples));
         l->indices[i] = indices[i];
     }
     /* quasi-random orders need the subset in the order of the pack's pages */
@@ -247,8 +247,9 @@ static int set_up_order(leat_loader *l, const leat_loader_opts *given, leat_erro
     if (l->count > LEAT__PERM_MAX) return leat__fail(err, LEAT_EINVAL, "more than 2^48 samples per epoch");
     if (given->weights != NULL && given->weight_count != l->universe &&
         given->weight_count != LEAT__COUNT_NOT_TOLD)
-        return leat__fail(err, LEAT_EINVAL, "weights: %llu were given, there are %llu samples to draw from",
-                          (unsigned long long)given->weight_count, (unsigned long long)l->universe);
+        return leat__fail(err, LEAT_EINVAL, "weights: %llu were given, there %s %llu sample%s to draw from",
+                          (unsigned long long)given->weight_count, l->universe == 1 ? "is" : "are",
+                          (unsigned long long)l->universe, leat__plural(l->universe));
     if (given->balance != NULL) LEAT_TRY(balance_weights(l, &weights, err));
     o.weights = weights != NULL ? weights : given->weights;
     if (o.weights != NULL) {

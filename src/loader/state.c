@@ -198,8 +198,9 @@ int leat__state_parse(leat__state *s, const char *text, leat_error *err)
 static int check_packs(const leat__state *mine, const leat__state *other, leat_error *err)
 {
     if (mine->pack_count != other->pack_count && (mine->pack_count > 0 || other->pack_count > 0))
-        return leat__fail(err, LEAT_EINVAL, "loader state: it was taken on %u packs, this loader has %u",
-                          LEAT_MAX(other->pack_count, 1), LEAT_MAX(mine->pack_count, 1));
+        return leat__fail(err, LEAT_EINVAL, "loader state: it was taken on %u pack%s, this loader has %u",
+                          LEAT_MAX(other->pack_count, 1), leat__plural(LEAT_MAX(other->pack_count, 1)),
+                          LEAT_MAX(mine->pack_count, 1));
     for (uint32_t i = 0; i < mine->pack_count; i++) {
         if (mine->packs[i] != other->packs[i])
             return leat__fail(err, LEAT_EINVAL,

@@ -200,18 +200,19 @@ static int fail_other(leat_pack *columns, leat_pack *pack, bool differs, leat_er
     const bool same =
         named && leat__str_eq(leat__path_base(leat__buf_str(&names)), leat__path_base(for_pack));
     if (same) named = false; /* the name does not help: it is that of the pack */
-    int rc = differs
-                 ? leat__fail(err, LEAT_EINVAL, "%s has %llu rows, but %s has %llu: %s%s; make it again", of,
-                              (unsigned long long)leat_pack_count(columns), for_pack,
-                              (unsigned long long)leat_pack_count(pack),
-                              same ? "the pack has changed since" : "it was made from ",
-                              named  ? leat__buf_str(&names)
-                              : same ? ""
-                                     : "another pack")
-                 : leat__fail(err, LEAT_EINVAL,
-                              "%s: its columns were not made from %s as it is now (its fingerprint is not "
-                              "in them)%s%s; make them again",
-                              of, for_pack, named ? ", but from " : "", named ? leat__buf_str(&names) : "");
+    int rc =
+        differs
+            ? leat__fail(err, LEAT_EINVAL, "%s has %llu row%s, but %s has %llu: %s%s; make it again", of,
+                         (unsigned long long)leat_pack_count(columns), leat__plural(leat_pack_count(columns)),
+                         for_pack, (unsigned long long)leat_pack_count(pack),
+                         same ? "the pack has changed since" : "it was made from ",
+                         named  ? leat__buf_str(&names)
+                         : same ? ""
+                                : "another pack")
+            : leat__fail(err, LEAT_EINVAL,
+                         "%s: its columns were not made from %s as it is now (its fingerprint is not "
+                         "in them)%s%s; make them again",
+                         of, for_pack, named ? ", but from " : "", named ? leat__buf_str(&names) : "");
     leat__buf_reset(&names);
     return rc;
 }
@@ -242,10 +243,11 @@ int leat__pack_match_rows(leat_pack *columns, leat_pack *pack, leat_error *err)
     LEAT_TRY(leat__pack_bind(columns, pack, &first, err));
     if (leat_pack_count(columns) == leat_pack_count(pack)) return 0;
     return leat__fail(err, LEAT_EINVAL,
-                      "%s has %llu rows, but %s has %llu: it was made from several packs; make it from this "
+                      "%s has %llu row%s, but %s has %llu: it was made from several packs; make it from this "
                       "one alone",
                       leat_pack_path(columns), (unsigned long long)leat_pack_count(columns),
-                      leat_pack_path(pack), (unsigned long long)leat_pack_count(pack));
+                      leat__plural(leat_pack_count(columns)), leat_pack_path(pack),
+                      (unsigned long long)leat_pack_count(pack));
 }
 
 void leat__pack_describe(const leat_pack *pack, leat__json *j)

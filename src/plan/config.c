@@ -242,8 +242,8 @@ static void configure(leat_plan *plan)
     if (f->workers <= 0) f->workers = (int32_t)LEAT_MAX(workers_in_all(f) / devices, 1u);
     uint64_t total_workers = (uint64_t)f->workers * devices;
     if (f->cpus > 0 && total_workers > f->cpus)
-        leat__plan_note(plan, "%llu workers on %u usable CPUs: they will contend",
-                        (unsigned long long)total_workers, f->cpus);
+        leat__plan_note(plan, "%llu workers on %u usable CPU%s: they will contend",
+                        (unsigned long long)total_workers, f->cpus, leat__plural(f->cpus));
     leat_plan_config *c = &plan->config;
     c->workers = (uint32_t)f->workers;
     c->prefetch = f->prefetch;

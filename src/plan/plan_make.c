@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/num.h"
 #include "base/sized.h"
+#include "base/str.h"
 #include "loader/defaults.h"
 #include "loader/state.h"
 
@@ -79,10 +80,11 @@ static void note_busy(leat_plan *plan)
     uint32_t wanted;
     double had = leat__plan_shared_cpus(&plan->facts, &wanted);
     if (had > 0)
-        leat__plan_note(plan,
-                        "the loader had %.1f of %u CPUs while it was measured: others used them, and rates "
-                        "are as low as that",
-                        had, wanted);
+        leat__plan_note(
+            plan,
+            "the loader had %.1f of %u CPU%s while it was measured: other processes used the rest, and "
+            "rates are as low as that",
+            had, wanted, leat__plural(wanted));
 }
 
 /* Notes CPUs that are unused because each GPU has the same whole number of workers. */

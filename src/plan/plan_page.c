@@ -103,8 +103,9 @@ static void ram_section(const leat_plan *p, leat__buf *out, bool ascii)
     }
     if (!process && p->facts.gpus > 0) {
         const leat_plan_ram *q = &p->ram_process;
-        leat__buf_printf(out, "  A DataLoader with %u workers x %u batches would take %s", p->config.workers,
-                         p->config.prefetch, bytes(q->total, a));
+        leat__buf_printf(out, "  A DataLoader with %u worker%s x %u batch%s would take %s", p->config.workers,
+                         leat__plural(p->config.workers), p->config.prefetch,
+                         p->config.prefetch == 1 ? "" : "es", bytes(q->total, a));
         if (q->with_validation > q->total)
             leat__buf_printf(out, " (%s with validation)", bytes(q->with_validation, b));
         leat__buf_printf(out, ": %s.\n", leat_plan_verdict_name(q->verdict));
@@ -261,8 +262,9 @@ static void traffic_section(const leat_plan *p, leat__buf *out)
     const leat_plan_traffic *t = &p->traffic;
     char a[24], b[24];
     if (t->epoch_bytes == 0) return;
-    leat__buf_printf(out, "\nTraffic from the bucket, all nodes\n  per epoch %s in %s requests",
-                     bytes(t->epoch_bytes, a), count((double)t->epoch_requests, b));
+    leat__buf_printf(out, "\nTraffic from the bucket, all nodes\n  per epoch %s in %s request%s",
+                     bytes(t->epoch_bytes, a), count((double)t->epoch_requests, b),
+                     leat__plural(t->epoch_requests));
     if (p->facts.epochs > 1)
         leat__buf_printf(out, "; %u epochs: %s in %s requests", p->facts.epochs, bytes(t->run_bytes, a),
                          count((double)t->run_requests, b));
@@ -374,7 +376,8 @@ static void config_section(const leat_plan *p, leat__buf *out)
     if (!process)
         leat__buf_printf(out, ", order %s, cache %s", leat__plan_order_name(p),
                          c->cache_process ? "process" : "os");
-    if (!process && c->page_window > 0) leat__buf_printf(out, ", window %u pages", c->page_window);
+    if (!process && c->page_window > 0)
+        leat__buf_printf(out, ", window %u page%s", c->page_window, leat__plural(c->page_window));
     if (c->memory_bytes > 0) leat__buf_printf(out, ", memory %s", bytes(c->memory_bytes, a));
     leat__buf_putc(out, '\n');
     if (p->facts.gpus > 0)
@@ -394,9 +397,10 @@ void leat__plan_page(const leat_plan *p, leat__buf *out, bool ascii)
                          f->gpus > 1 ? "s" : "");
         if (f->gpu[0] != '\0') leat__buf_printf(out, " (%s)", f->gpu);
     }
-    leat__buf_printf(out, "%s%u CPU%s", f->gpus > 0 ? " and " : ", ", f->cpus, f->cpus > 1 ? "s" : "");
+    leat__buf_printf(out, "%s%u CPU%s", f->gpus > 0 ? " and " : ", ", f->cpus, leat__plural(f->cpus));
     if (f->nodes > 1) leat__buf_printf(out, " per node, %u nodes", f->nodes);
-    if (f->samples > 0) leat__buf_printf(out, ", %s samples", count((double)f->samples, a));
+    if (f->samples > 0)
+        leat__buf_printf(out, ", %s sample%s", count((double)f->samples, a), leat__plural(f->samples));
     leat__buf_putc(out, '\n');
     ram_section(p, out, ascii);
     vram_section(p, out, ascii);

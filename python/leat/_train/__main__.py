@@ -60,7 +60,7 @@ def _show(result: dict[str, Any], command: str) -> None:
         print(f"{result['output']}: already complete: a run with the same options and input wrote it")
         return
     if command == "embed":
-        print(f"{result['samples']} vectors of {result['dim']} numbers by {result['model']} in {result['seconds']:.1f} s, "
+        print(f"{counted(result['samples'], 'vector')} of {counted(result['dim'], 'number')} by {result['model']} in {result['seconds']:.1f} s, "
               f"{result['images_per_s']:.0f} images/s{_verdict(result)}")
         return
     if command == "tag":

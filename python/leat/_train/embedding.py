@@ -23,7 +23,7 @@ import numpy as np
 
 from .. import _check, _leat, _rank, ops
 from .._dataset import Dataset
-from .._errors import ArgumentError, DataError, ExistsError, StateError, StorageError, reason
+from .._errors import ArgumentError, DataError, ExistsError, StateError, StorageError, counted, reason
 from .._loader import Loader
 from .._pack import Progress
 from .._writer import Writer
@@ -164,7 +164,7 @@ def _wanted(path: str | None, rows: int) -> np.ndarray:
     with Dataset(path) as columns:
         wanted = columns.column("verdict") == 0
     if len(wanted) != rows:
-        raise ArgumentError(f"{path}: has {len(wanted)} rows, the pack has {rows}")
+        raise ArgumentError(f"{path}: has {counted(len(wanted), 'row')}, the pack has {rows}")
     if not wanted.any():
         raise DataError(f"{path}: no image can be read")
     return wanted
@@ -343,7 +343,7 @@ def _compute(pack: str, o: SimpleNamespace, work: Work, parts: _Parts, mine: lis
         if writing is not None:
             writing.result()
     if at != len(mine):
-        raise StateError(f"{pack}: {len(rows)} images were expected, {done} came")
+        raise StateError(f"{pack}: {counted(len(rows), 'image')} expected, {done} came")
     return done, {"verdict": said.verdict, "limit": said.limit}
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._errors import ArgumentError, BudgetError, ExistsError, StorageError
+from .._errors import ArgumentError, BudgetError, ExistsError, StorageError, counted
 from .._loader import Loader
 from . import checkpoint, data, evaluate, methods, models, optim, plan, report
 from .distributed import Ranks
@@ -309,7 +309,7 @@ class Trainer:
         self.split *= 2
         self.guarded_until = self.update + _GUARDED
         self.say(f"GPU memory: a batch of {now} does not fit; continuing with {-(-whole // self.split)} and gradients "
-                 f"accumulated over {self.split * self.o.accumulate} steps (same update)")
+                 f"accumulated over {counted(self.split * self.o.accumulate, 'step')} (same update)")
 
     def _step(self, batches: list[Any]) -> Tensor:
         loss = self._gradients(batches)
@@ -361,7 +361,7 @@ class Trainer:
         loader = self._make_loader(self.epoch)
         self.per_epoch = -(-len(loader) // o.accumulate)
         if self.per_epoch == 0:
-            raise ArgumentError(f"{self.facts.path}: has {self.facts.samples} samples: too few for {self.ranks.world} ranks")
+            raise ArgumentError(f"{self.facts.path}: has {counted(self.facts.samples, 'sample')}: too few for {counted(self.ranks.world, 'rank')}")
         self.total = min(self.per_epoch * o.epochs, o.max_steps or 2**62)
         self.schedule = optim.schedule(o, self.per_epoch, self.total)
         # samples of an update: an epoch of a small pack can be less than the batches asked for
@@ -380,10 +380,10 @@ class Trainer:
                  f"{self.side} pixels; {where}, {self.precision}{', compiled' if compiled else ''}"
                  f"{', channels last' if self.channels_last else ''}")
         scaled = f"{self.base_lr:g} x {whole}/256" if o.scale_lr else "not scaled"
-        asked = f"{o.batch_size} x {o.accumulate} accumulated x {self.ranks.world} ranks"
+        asked = f"{o.batch_size} x {o.accumulate} accumulated x {counted(self.ranks.world, 'rank')}"
         if whole < o.batch_size * o.accumulate * self.ranks.world:
-            asked = f"an epoch has only {whole} samples, {asked} were asked for"
-        self.say(f"{self.optimizer_name}: learning rate {self.peak:g} ({scaled}: {asked}), {o.schedule}, warm-up {self.schedule.warmup} of {self.total} updates")
+            asked = f"an epoch has only {counted(whole, 'sample')}, {asked} were asked for"
+        self.say(f"{self.optimizer_name}: learning rate {self.peak:g} ({scaled}: {asked}), {o.schedule}, warm-up {self.schedule.warmup} of {counted(self.total, 'update')}")
 
     def _batches(self) -> Iterator[list[Any]]:
         """Yields groups of ``accumulate`` batches; the last of an epoch may be smaller."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import ops
 from .._dataset import Dataset
-from .._errors import ArgumentError, DataError, StorageError, reason
+from .._errors import ArgumentError, DataError, StorageError, counted, reason
 from . import embedding
 
 _TOP_CLASSES, _TOP_BOXES = 5, 100
@@ -92,7 +92,7 @@ class Tags(_Counted):
     def fit(self, dim: int) -> None:
         """Checks that there is a name for each class: fewer names of a checkpoint are ignored, fewer given names are an error."""
         if self.given and len(self.names) != dim:
-            raise ArgumentError(f"classes: {len(self.names)} names, but {self.model} gives {dim} scores")
+            raise ArgumentError(f"classes: {counted(len(self.names), 'name')}, but {self.model} gives {counted(dim, 'score')}")
         self.names = self.names if len(self.names) == dim else []
 
     def check(self, found: Any) -> Any:
@@ -154,7 +154,7 @@ class Boxes(_Counted):
             if len(labels) and labels.min() < 0:
                 raise DataError(f"{self.model}: gives the class {int(labels.min())}: classes are 0 or more")
             if len(labels) and self.names and labels.max() >= len(self.names):
-                raise ArgumentError(f"classes: {len(self.names)} names, but {self.model} gives the class {int(labels.max())}")
+                raise ArgumentError(f"classes: {counted(len(self.names), 'name')}, but {self.model} gives the class {int(labels.max())}")
             best = np.argsort(-scores, kind="stable")[:self.top]
             row[0] = len(best)
             row[1:1 + _BOX * len(best)] = np.column_stack([boxes, labels, scores])[best].ravel()

@@ -74,7 +74,6 @@ $ leat load photos.leat --batch 2 --stop-after 2 --state s.json > /dev/null
 ! leat load: s.json: loader state: its --drop-last is 0, this loader's is 1
 ! leat load: s.json: loader state: this loader has a subset (indices, --keys, --select) or weights (--balance), the state has none
 
-
 $ leat pack photos -o photos.leat --force --json | jget samples
 3
 
@@ -245,7 +244,7 @@ $ mkdir nothing_in
 
 $ echo text > nothing_in/a.jpg
 > leat pack nothing_in -o none.leat --on-error skip
-! leat pack: nothing_in: nothing to pack: all 1 samples were left out
+! leat pack: nothing_in: nothing to pack: the only sample was left out
 = 4
 
 $ ls none*

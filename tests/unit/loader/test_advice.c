@@ -94,11 +94,11 @@ static void empty_batches_are_announced(void **state)
     leat__advice_facts f = ranks(65, 2, 32, LEAT_ORDER_RANDOM, LEAT_DROP_NEVER);
     assert_int_equal(f.batches, 2);
     assert_true(leat__advice_ranks(&f, text));
-    assert_contains(text, "1 of 2 ranks get an empty last batch");
+    assert_contains(text, "1 of 2 ranks gets an empty last batch");
     f = ranks(65, 2, 32, LEAT_ORDER_RANDOM, LEAT_DROP_EMPTY);
     assert_int_equal(f.batches, 1);
     assert_true(leat__advice_ranks(&f, text));
-    assert_contains(text, "1 of 65 samples are left out");
+    assert_contains(text, "1 of 65 samples is left out");
     for (int order = 0; order < LEAT__ORDER_COUNT; order++) {
         bool dropped = leat__order_shuffled((leat_order)order);
         f = ranks(65, 2, 32, (leat_order)order, LEAT_DROP_EMPTY);

@@ -48,9 +48,8 @@ static void what_differs_is_named(void **state)
     DIFFERS(order, LEAT_ORDER_RANDOM, "its order is random, this loader's is quasi_random");
     DIFFERS(order_version, 1,
             "version 1 of the quasi_random order, this build of leat gives version 2: finish its epoch 3");
-    DIFFERS(
-        subset, 0,
-        "this loader has a subset (indices, keys, select) or weights (balance), the state has none");
+    DIFFERS(subset, 0,
+            "this loader has a subset (indices, keys, select) or weights (balance), the state has none");
     DIFFERS(subset, 6, "and digest 0000000000000006, this loader's has");
     DIFFERS(mix, 7, "(digest 0000000000000007), this loader's");
     DIFFERS(seed, 6, "its seed is 6, this loader's is");
