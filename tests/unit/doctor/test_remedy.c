@@ -509,6 +509,20 @@ static void a_small_budget_is_raised(void **state)
     d = judge(f);
     r = remedy(&d, "memory=1073741824");
     assert_near(r->gain, 1.39, 1e-9);
+    assert_int_equal(r->basis, LEAT_BASIS_MODEL); /* a trial is too short to tell */
+}
+
+/* A trial of two threads instead of one was 2.28 times as fast on a shared host; the run gained 1.79. */
+static void threads_gain_no_more_than_their_number(void **state)
+{
+    leat_doctor_facts f = starved_by_cpu();
+    (void)state;
+    f.threads = 8;
+    set_trial(&f, "threads=16", 2.28);
+    leat_doctor_diagnosis d = judge(f);
+    const leat_doctor_remedy *r = remedy(&d, "threads=16");
+    assert_non_null(r);
+    assert_near(r->gain, 2, 1e-9);
     assert_int_equal(r->basis, LEAT_BASIS_MEASURED);
 }
 
@@ -758,6 +772,7 @@ int main(void)
         cmocka_unit_test(copies_from_memory_are_part_of_the_cost),
         cmocka_unit_test(fewer_bytes_do_not_reduce_latency),
         cmocka_unit_test(a_small_budget_is_raised),
+        cmocka_unit_test(threads_gain_no_more_than_their_number),
         cmocka_unit_test(a_guessed_budget_does_not_take_the_page_cache_of_a_group),
         cmocka_unit_test(faster_training_gains_no_more_than_the_loader_makes),
         cmocka_unit_test(the_trainer_is_sped_up_to_the_next_limit),
