@@ -7,7 +7,6 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -682,10 +681,10 @@ static bool sets_only(const leat_doctor_trial *t, const char *key)
 static double tried_gain(const leat_doctor_diagnosis *d, const leat_doctor_trial *t)
 {
     const double storage = leat__doctor_storage(&d->facts), threads = or_else(d->facts.threads, 0);
-    double most = HUGE_VAL;
+    double most = HUGE_VAL, tried;
     if (sets_only(t, "memory=") && known(storage) && d->rate > 0) most = LEAT_MAX(storage / d->rate, 1.0);
-    if (sets_only(t, "threads=") && threads > 0)
-        most = LEAT_MAX(atof(t->set + strlen("threads=")) / threads, 1.0);
+    if (sets_only(t, "threads=") && threads > 0 && leat__str_to_double(t->set + strlen("threads="), &tried))
+        most = LEAT_MAX(tried / threads, 1.0);
     return LEAT_MIN(t->gain, most);
 }
 
