@@ -29,8 +29,8 @@
 #define CONNECTIONS 64.0                  /* of the loader to a bucket */
 #define RECEIVED_NS 1000000u              /* least time of what arrived: less tells no rate */
 #define SILENT_NS (2 * LEAT_NS_PER_S)     /* without a byte: the server no longer answers */
-#define CODE_DATA (UINT64_C(1) << 20)
-#define CODE_MAX (UINT64_C(16) << 20) /* more means that another program runs the command */
+#define CODE_DATA (UINT64_C(1) << 20)     /* least memory of a process beside its code */
+#define CODE_MAX (UINT64_C(16) << 20)     /* more means that another program runs the command */
 
 static struct {
     leat__thread thread;
@@ -38,6 +38,7 @@ static struct {
     leat__cond changed;
     plan_trial own, measured; /* `own` belongs to the thread; `measured` is for the command */
     leat_plan_range link;     /* rate of a bucket, once measured */
+    uint64_t data; /* memory of the process beside its code, before the trial; Python has several MB */
     double latency_s;
     leat_error err;
     int rc;
@@ -114,7 +115,7 @@ static void measure(void *arg)
     if (rc == 0) {
         /* the loader has just run in this process, so `leat load` has the same code in memory */
         uint64_t code = leat__process_code_rss();
-        if (code > 0 && code < CODE_MAX) t->facts.process_bytes = code + CODE_DATA;
+        if (code > 0 && code < CODE_MAX) t->facts.process_bytes = code + job.data;
         publish(0, false);
         plan_trial_reading(true);
         /* after memory was measured, which this would change */
@@ -247,6 +248,7 @@ int plan_trial_run(cli *c, plan_trial *t, leat_error *err)
     leat__mutex_init(&job.lock);
     leat__cond_init(&job.changed);
     job.own = *t;
+    job.data = LEAT_MAX(leat__process_data_rss(), CODE_DATA);
     plan_trial_reading(true);
     LEAT_TRY(leat__thread_start(&job.thread, "leat-plan", measure, &job.own, err));
     leat__mutex_lock(&job.lock);

@@ -142,6 +142,11 @@ uint64_t leat__process_peak_rss(void)
     return own_status("VmHWM");
 }
 
+uint64_t leat__process_data_rss(void)
+{
+    return own_status("RssAnon");
+}
+
 /* True for the first line of a mapping of a file, "55d0-55e0 r-xp 0 fe:00 123  /usr/bin/leat", other than a
  * library of the GPU driver. */
 static bool counts_as_code(const char *line, size_t len)

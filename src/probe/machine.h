@@ -30,4 +30,7 @@ uint64_t leat__process_peak_rss(void);
  * Libraries of the GPU driver, which only a look at the machine loads, do not count. */
 uint64_t leat__process_code_rss(void);
 
+/* Returns the resident memory of this process that no file backs: its heap and stacks; 0 when unknown. */
+uint64_t leat__process_data_rss(void);
+
 #endif

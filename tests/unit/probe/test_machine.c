@@ -290,7 +290,8 @@ static void test_this_machine(void **state)
 static void test_code_in_memory(void **state)
 {
     (void)state;
-    tree_file("/proc/self/status", "VmHWM:\t 900 kB\nRssFile:\t 700 kB\n");
+    tree_file("/proc/self/status", "VmHWM:\t 900 kB\nRssAnon:\t 150 kB\nRssFile:\t 700 kB\n");
+    assert_int_equal(leat__process_data_rss(), 150 * 1024);
     assert_int_equal(leat__process_code_rss(), 700 * 1024);
     tree_file("/proc/self/smaps",
               "55d0c000-55d0e000 r-xp 00000000 fe:00 12   /usr/bin/leat\n"
