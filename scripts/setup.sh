@@ -97,6 +97,15 @@ PY
         .venv/bin/python -m pip install -q --disable-pip-version-check "$r" && continue
         echo "setup: $r cannot be installed (is there a Python package index?): tests that need it are skipped" >&2
     done
+    remove_misfit
+}
+
+# A torchvision that was built for another torch breaks every package that looks for it.
+remove_misfit() {
+    [ -d .venv/lib/python3.*/site-packages/torchvision ] || return 0
+    .venv/bin/python -c 'import torchvision' 2>/dev/null && return 0
+    echo "setup: torchvision does not fit this torch, removing it: tests that need it are skipped" >&2
+    .venv/bin/python -m pip uninstall -q -y torchvision
 }
 
 case "${1:-}" in
