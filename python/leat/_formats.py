@@ -5,6 +5,8 @@ the format's own library has. The C library encodes and writes them (src/ingest/
 
 from __future__ import annotations
 
+import bz2
+import importlib
 import itertools
 import json
 import os
@@ -245,6 +247,25 @@ def _first_spec(value: object) -> object:
     return bytes_spec(value)
 
 
+# compressions that the C library does not recognise by their first bytes: the module that has `decompress`, and its package
+_MDS_MODULES = {"br": ("brotli", "brotli"), "snappy": ("snappy", "python-snappy")}
+
+
+def _mds_unzip(path: str, name: str) -> Callable[[bytes], bytes]:
+    """Returns what decompresses a shard after `_leat.read_file`, which does it for gzip and zstd."""
+    if name in ("", "gz", "zstd"):
+        return bytes
+    if name == "bz2":
+        return bz2.decompress
+    if name not in _MDS_MODULES:
+        raise DataError(f"{path}: the compression {name} is not supported: write the shards with zstd, gz, bz2, br, snappy or none")
+    module, package = _MDS_MODULES[name]
+    try:
+        return importlib.import_module(module).decompress
+    except ImportError as error:
+        raise ArgumentError(f"{path}: the compression {name} needs the package {package}: pip install {package}") from error
+
+
 class Mds(Reader):
     kind = "mds"
 
@@ -263,7 +284,16 @@ class Mds(Reader):
         path = _below(self.folder, file["basename"])
         if shard.get("format", "mds") != "mds" or shard["column_names"] != self.shards[0]["column_names"]:
             raise DataError(f"{path}: not an MDS shard with the columns of the first one")
-        for item in _chunk(_leat.read_file(path), path):
+        name = (shard.get("compression") or "").partition(":")[0] if shard["zip_data"] else ""
+        unzip, data = _mds_unzip(path, name), _leat.read_file(path)
+        try:
+            data = unzip(data)
+        except MemoryError:
+            raise
+        except Exception as error:  # each library has its own
+            said = " ".join(str(error).split())[:200] or type(error).__name__
+            raise DataError(f"{path}: damaged or truncated ({name}): {said}") from error
+        for item in _chunk(data, path):
             yield _split(item, shard["column_sizes"], path)
 
     def samples(self) -> Iterator[Sample]:

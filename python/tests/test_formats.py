@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Other people's formats as sources. tests/data/foreign was written by the formats' own libraries (mosaicml-streaming,
 litdata, tfrecord, lmdb); FFCV, COCO, VOC and Parquet files are made here."""
+import bz2
 import errno
 import http.server
 import io
@@ -17,6 +18,7 @@ import tarfile
 import threading
 import time
 import urllib.parse
+import zlib
 
 import numpy as np
 import pytest
@@ -54,6 +56,52 @@ def test_mosaic(name, tmp_path):
     same(got, [{"image": FILES[i], "label": i % 3, "txt": f"text {i} ä", "meta": {"a": i}, "score": i / 4,
                 "vec": np.arange(3, dtype=np.float32) + i, "rag": np.arange(i + 1, dtype=np.int32)} for i in range(N)])
     assert got.keys[3] == "00000003"
+
+
+def squeezed(source, folder, compression, squeeze):
+    """A copy of an MDS folder whose shards are compressed."""
+    folder.mkdir()
+    index = json.loads((source / "index.json").read_text())
+    for shard in index["shards"]:
+        raw = shard["raw_data"]["basename"]
+        data = squeeze((source / raw).read_bytes())
+        (folder / f"{raw}.zip").write_bytes(data)
+        shard.update(compression=compression, zip_data={"basename": f"{raw}.zip", "bytes": len(data), "hashes": {}})
+    (folder / "index.json").write_text(json.dumps(index))
+    return folder
+
+
+def test_mosaic_of_bz2(tmp_path):
+    source = squeezed(DATA / "mds", tmp_path / "bz2", "bz2:9", bz2.compress)
+    same(pack(source, tmp_path), [{"image": FILES[i], "label": i % 3, "meta": {"a": i}} for i in range(N)])
+    for size in (0, 10, 700):
+        for file in source.glob("*.zip"):
+            file.write_bytes(file.read_bytes()[:size])
+        with pytest.raises(leat.DataError, match="shard.00000.mds.zip: (damaged or )?truncated"):
+            pack(source, tmp_path)
+    (source / "shard.00000.mds.zip").write_bytes(b"not bz2")
+    with pytest.raises(leat.DataError, match=r"shard.00000.mds.zip: damaged or truncated \(bz2\): "):
+        pack(source, tmp_path)
+
+
+@pytest.mark.parametrize("name, module, package", [("br:11", "brotli", "brotli"), ("snappy", "snappy", "python-snappy")])
+def test_mosaic_of_a_library(name, module, package, tmp_path, monkeypatch):
+    source = squeezed(DATA / "mds", tmp_path / "mds", name, zlib.compress)
+    monkeypatch.setitem(sys.modules, module, None)  # not installed
+    with pytest.raises(leat.ArgumentError, match=f"shard.00000.mds.zip: the compression {name[:2]}.* needs the package {package}: pip "):
+        pack(source, tmp_path)
+    monkeypatch.setitem(sys.modules, module, zlib)  # has the same function
+    same(pack(source, tmp_path), [{"image": FILES[i], "label": i % 3} for i in range(N)])
+    monkeypatch.undo()
+    library = pytest.importorskip(module)
+    same(pack(squeezed(DATA / "mds", tmp_path / "real", name, library.compress), tmp_path),
+         [{"image": FILES[i], "label": i % 3} for i in range(N)])
+
+
+def test_mosaic_of_an_unknown_compression(tmp_path):
+    source = squeezed(DATA / "mds", tmp_path / "mds", "lz4:1", zlib.compress)
+    with pytest.raises(leat.DataError, match="shard.00000.mds.zip: the compression lz4 is not supported: write the shards with zstd, "):
+        pack(source, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["lit", "lit-zstd"])
