@@ -538,6 +538,7 @@ int leat__remote_open(leat__remote **out, const char *path, leat_error *err)
 {
     leat__url u;
     *out = NULL;
+    LEAT_TRY(leat__url_named(path, err));
     LEAT_TRY(leat__url_parse(&u, path, err));
     leat__remote *f = LEAT_NEW(IO, leat__remote);
     if (f == NULL) return leat__fail_nomem(err, sizeof *f, "a file");

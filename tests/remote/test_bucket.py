@@ -370,6 +370,14 @@ class Replaced(Case):
 
 
 class Refusals(Case):
+    def test_a_bucket_without_a_key(self) -> None:
+        """It is not a pack. No request is sent."""
+        for command in ("info",), ("verify",), ("load",), ("load", "--json"):
+            for path in "s3://b", "s3://b/":
+                told = self.run_leat(*command, path, code=2)
+                self.assertIn(f"{path}: the name of the pack is missing after the bucket: s3://b/NAME.leat", told)
+        self.assertEqual(self.bucket.seen, [])
+
     def test_export_to_a_web_server(self) -> None:
         self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep")
         told = self.run_leat("export", self.path("p.leat"), "-o", f"http://127.0.0.1:{self.bucket.port}/out", code=2)
