@@ -166,9 +166,10 @@ typedef struct removal {
     bool only_own;   /* only shards that the unfinished run sent, or was sending when it was killed */
     uint64_t tag;    /* of the pack in the bucket that names the shards to keep; 0: there is none */
     bool replaced;   /* another run has replaced that pack: its shards may have the same names */
+    bool unread;     /* that pack cannot be read, so all shards stay */
     leat__buf names; /* the first that stay */
     uint64_t left;
-    leat_error why;
+    leat_error why; /* the first reason */
 } removal;
 
 /* Records the shards of the set that is about to be replaced, so that a killed run's successor can remove
@@ -196,6 +197,16 @@ static bool is_own(const leat__bucket_pack *s, const char *file)
     return own;
 }
 
+/* Removes the record of a shard that was removed: another run may create one of its name. */
+static void forget_own(const leat__bucket_pack *s, const char *file)
+{
+    leat__buf path;
+    leat__buf_init(&path, LEAT__MEM_INGEST, 1u << 16);
+    if (leat__buf_printf(&path, "%s/%s" OWN, s->folder, file) == 0)
+        (void)!leat__path_unlink(leat__buf_str(&path), NULL);
+    leat__buf_reset(&path);
+}
+
 /* Records that the shard is this run's, before it is sent: a killed run's request may still succeed. */
 static int note_own(const leat__bucket_pack *s, const char *file, leat_error *err)
 {
@@ -217,7 +228,7 @@ static int read_tag(const leat__bucket_pack *s, uint64_t *tag, leat_error *err)
     return rc == LEAT_ENOENT ? 0 : rc;
 }
 
-/* Removes a shard, unless the pack in the bucket has changed since its list was read. */
+/* Removes a shard, unless the pack in the bucket cannot be read or has changed since its list was read. */
 static void remove_shard(void *cookie, const char *file)
 {
     removal *r = cookie;
@@ -226,11 +237,12 @@ static void remove_shard(void *cookie, const char *file)
     char *path = leat__path_beside(r->stage->remote, file);
     leat_error *why = r->left == 0 ? &r->why : NULL;
     int rc = r->why.code; /* a bucket that forbids to remove one forbids all */
-    if (rc != LEAT_EPERM) rc = read_tag(r->stage, &tag, why);
+    if (rc != LEAT_EPERM && !r->unread) rc = read_tag(r->stage, &tag, why);
     r->replaced = rc == 0 && tag != r->tag;
     if (rc == 0 && !r->replaced)
         rc = path != NULL ? leat__object_remove(r->stage->store, path, why)
                           : leat__fail_nomem(why, strlen(file), "a path");
+    if (rc == 0 && !r->replaced) forget_own(r->stage, file);
     if (rc != 0 && r->left++ < NAMED_MAX)
         (void)leat__buf_printf(&r->names, "%s%s", r->left > 1 ? ", " : "", file);
     leat__free(path);
@@ -243,10 +255,11 @@ static void remove_shards(removal *r, const char *old)
     leat__bucket_pack *s = r->stage;
     char *kept = NULL;
     leat__buf_init(&r->names, LEAT__MEM_INGEST, 1u << 16);
-    const int known = read_tag(s, &r->tag, NULL); /* before the list: a later change is noticed */
-    const int rc = known == 0 ? leat__set_list(s->remote, &kept, NULL) : known;
-    if (rc == 0 || rc == LEAT_ENOENT)
-        leat__set_replaced(s->remote, old, rc == 0 ? kept : "", remove_shard, r);
+    const int known = read_tag(s, &r->tag, &r->why); /* before the list: a later change is noticed */
+    const int rc = known == 0 ? leat__set_list(s->remote, &kept, &r->why) : known;
+    r->unread = rc != 0 && rc != LEAT_ENOENT;
+    if (!r->unread) r->why = (leat_error){0};
+    leat__set_replaced(s->remote, old, rc == 0 ? kept : "", remove_shard, r);
     if (r->replaced)
         leat__log(s->log, LEAT_LOG_WARN,
                   "%s: another run has replaced this pack: the shards of %s are no longer removed", s->remote,
@@ -425,10 +438,12 @@ int leat__bucket_pack_publish(leat__bucket_pack *s,
     if (set && !s->published) LEAT_GO(rc, out, upload_shards(s, pack, info.shards, progress, cookie, err));
     LEAT_GO(rc, out, note_replaced(s, err));
     if (!s->published) rc = upload(s, s->path, false, progress, cookie, err);
-    if (rc == LEAT_EEXIST)
+    if (rc == LEAT_EEXIST) {
         leat__fail(err, rc,
                    "%s: already exists: it appeared during the upload; the finished pack is kept in %s",
                    s->remote, s->folder);
+        remove_unfinished(s); /* sent again with `resume` */
+    }
     if (rc != 0) goto out;
     s->published = true;
     leat__bucket_pack_forget(s);

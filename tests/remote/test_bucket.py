@@ -524,6 +524,36 @@ class Uploads(Case):
         self.assertEqual(os.listdir(self.path("stage")), [])
 
 
+    def test_shards_after_a_lost_race(self) -> None:
+        """They are removed, and sent again on request. Where they cannot be removed, a warning names them."""
+        shards = ("--page-bytes", "64K", "--shard-bytes", "1M")
+        self.run_leat("pack", self.path("images"), "-o", self.path("q.leat"), "--images", "keep")
+        rival = pathlib.Path(self.path("q.leat")).read_bytes()
+
+        def lose() -> str:
+            self.bucket.before_write = lambda key: key == "/b/p.leat" and self.bucket.objects.setdefault(key, rival) and None
+            told = self.pack("--resume", *shards, code=2)
+            self.bucket.before_write = lambda key: None
+            self.assertIn("appeared during the upload", told)
+            return told
+
+        self.assertNotIn("in the bucket", lose())
+        self.assertEqual(self.bucket.objects, {"/b/p.leat": rival})
+        self.pack("--force", "--resume", *shards)
+        self.assertGreater(len(self.bucket.objects), 3)
+        self.run_leat("verify", "s3://b/p.leat")
+        self.assertEqual(os.listdir(self.path("stage")), [])
+        self.bucket.objects.clear()
+        rival = b"not this pack"
+        told = lose()
+        sent = [path.removeprefix("/b/") for path in self.bucket.objects if path != "/b/p.leat"]
+        self.assertGreater(len(sent), 2)
+        self.assertIn(f"{len(sent)} shards of an unfinished run stay in the bucket: {', '.join(sorted(sent))}", told)
+        self.bucket.objects.pop("/b/p.leat")
+        self.pack("--resume", *shards)
+        self.run_leat("verify", "s3://b/p.leat")
+
+
 class Failing(Case):
     def test_replacements_end_when_the_storage_fails(self) -> None:
         """One error after three candidates for a sample, instead of 16 for each."""
