@@ -368,7 +368,12 @@ bool leat__rule_set_lang(const leat__rule_set *set)
 int leat__rule_set_change(leat__rule_set *set, const char *changes, leat_error *err)
 {
     char text[128];
-    while (next_part(&changes, text, sizeof text)) LEAT_TRY(change(set, text, err));
+    while (next_part(&changes, text, sizeof text)) {
+        LEAT_TRY(change(set, text, err));
+        text[strcspn(text, "=")] = 0;
+        if (leat__rule_changes_have(changes, text))
+            return leat__fail(err, LEAT_EINVAL, "`set`: \"%s\" appears twice", text);
+    }
     return 0;
 }
 

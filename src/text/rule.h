@@ -74,7 +74,8 @@ typedef struct leat__rule_set {
 
 /* Adds the rules of profiles: "gopher@paper", or several names with commas. */
 int leat__rule_set_profile(leat__rule_set *set, const char *names, leat_error *err) LEAT_MUST_CHECK;
-/* Changes thresholds: "words.min=20,short_lines_ratio.max=off". Adds rules that no profile has. */
+/* Changes thresholds: "words.min=20,short_lines_ratio.max=off". Adds rules that no profile has. Fails when a
+ * rule appears twice. */
 int leat__rule_set_change(leat__rule_set *set, const char *changes, leat_error *err) LEAT_MUST_CHECK;
 /* True when such changes name the rule, as "words.min". */
 bool leat__rule_changes_have(const char *changes, const char *rule);

@@ -75,12 +75,12 @@ words.min
 false
 
 # a rule that is switched off has no threshold
-$ leat filter in.jsonl --set words.min=5,words.min=off --explain d4 | jget rules.0.rule rules.0.threshold rules.0.keeps
+$ leat filter in.jsonl --profile gopher@paper --set words.min=off --explain d4 | jget rules.0.rule rules.0.threshold rules.0.keeps
 words.min
 null
 true
 
-$ leat filter in.jsonl -o off --set words.min=5,words.min=off --report off.html,off.json --json 2> /dev/null | jget rules.0.threshold; jget rules.0.threshold < off.json; grep -c '<td>words.min</td><td class="n">off</td>' off.html
+$ leat filter in.jsonl -o off --profile gopher@paper --set words.min=off --report off.html,off.json --json 2> /dev/null | jget rules.0.threshold; jget rules.0.threshold < off.json; grep -c '<td>words.min</td><td class="n">off</td>' off.html
 null
 null
 1
@@ -116,6 +116,14 @@ $ leat filter in.jsonl -o other --columns id,+wrds
 
 $ leat filter in.jsonl -o other --columns id,id
 ! leat filter: --columns: "id" appears twice
+= 2
+
+$ leat filter in.jsonl -o other --set words.min=1,curly.max=0,words.min=2
+! leat filter: --set: "words.min" appears twice
+= 2
+
+$ printf 'set:\n  words.min: 1\n  words.min: off\n' > twice.yaml; leat filter in.jsonl -o other -c twice.yaml
+! leat filter: --set: "words.min" appears twice
 = 2
 
 $ leat filter in.jsonl -o other --columns id --score-only

@@ -35,6 +35,8 @@ static void thresholds_change(void **state)
                                       "words.least=2", "words.min=x", "urls.min=off"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_code(LEAT_EINVAL, leat__rule_set_change(&set, bad[i], &err));
+    assert_code(LEAT_EINVAL, leat__rule_set_change(&set, "words.min=5,words.max=9,words.min=off", &err));
+    assert_contains(err.message, "\"words.min\" appears twice");
 }
 
 static void changes_name_rules(void **state)
