@@ -265,7 +265,7 @@ typedef struct leat_dedup_stats {
     uint64_t below_threshold; /* removed documents that are not similar to the kept one */
     uint64_t files, bytes_in, text_bytes;
     uint64_t shards, bytes_out;
-    uint64_t plan_documents;         /* estimated from the first lines of the files */
+    uint64_t plan_documents;         /* estimated from a few places of the files */
     uint64_t plan_memory, plan_disk; /* bytes */
     uint64_t disk_bytes;             /* peak of temporary files, without the output */
     uint64_t budget_peak_bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Estimates the memory and disk that a run needs before it begins. The number of documents is
- * estimated from the first lines of a few files. Also reads the sketches of documents during a run.
+ * estimated from lines at a few places of a few files. Also reads the sketches of documents during a run.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,9 @@
 #include "io/dir.h"
 
 #define SAMPLE_FILES 16
-#define COMPRESSED 4 /* text bytes per byte of a compressed file, assumed */
+#define PLACES 16                /* places where lines are counted, of all sampled files together */
+#define PLACE_BYTES (256u << 10) /* bytes at each */
+#define COMPRESSED 4             /* text bytes per byte of a compressed file, assumed */
 #define FLOOR (48u << 20)
 #define WORDS_FLOOR (80u << 20) /* for substrings, whose hashes take more than their text */
 #define PIECE_BYTES 40          /* bytes of a line, assumed */
@@ -27,9 +29,10 @@ static bool is_compressed(const char *path)
     return leat__str_ends_nocase(path, ".gz") || leat__str_ends_nocase(path, ".zst");
 }
 
-/* Totals of sampled lines. */
+/* Totals of sampled lines. Their number is that of lines that end in `bytes`. */
 typedef struct samples {
-    uint64_t bytes, lines, id_bytes;
+    uint64_t bytes, lines;
+    uint64_t id_bytes, id_lines;
 } samples;
 
 /* Returns the bytes of the ids in a chunk. */
@@ -53,8 +56,21 @@ static uint64_t id_bytes(const leat__dedup *d, const leat__text_files *f, const 
     return sum;
 }
 
-/* Adds the first chunk of a file to the samples. */
-static int sample(const leat__dedup *d, uint32_t file, samples *s, leat_error *err)
+/* Adds the lines at evenly spaced places of a file to the samples. */
+static int sample_places(const char *path, uint64_t size, uint32_t places, samples *s, leat_error *err)
+{
+    for (uint32_t i = 0; i < places; i++) {
+        uint64_t at = (size - PLACE_BYTES) / (2 * places) * (2 * i + 1), lines;
+        LEAT_TRY(leat__text_count_lines(path, at, at + PLACE_BYTES, &lines, err));
+        s->bytes += PLACE_BYTES;
+        s->lines += lines;
+    }
+    return 0;
+}
+
+/* Adds a file to the samples: the ids of its first chunk, and the lines of that chunk or, of a larger
+ * uncompressed file, of a few places. */
+static int sample(const leat__dedup *d, uint32_t file, uint32_t places, samples *s, leat_error *err)
 {
     const char *in[] = {d->files.path[file]};
     leat__text_files f;
@@ -65,8 +81,14 @@ static int sample(const leat__dedup *d, uint32_t file, samples *s, leat_error *e
     if (rc == 0) {
         f.room_line = d->memory / 8; /* a longer line is counted, but not kept in memory */
         rc = leat__text_files_read(&f, c, &end, err);
-        s->bytes += c->len + c->too_long;
-        s->lines += c->lines;
+        if (rc == 0 && f.size[0] > LEAT__CHUNK_BYTES && f.stream && !leat__stream_compressed(f.stream)) {
+            rc = sample_places(in[0], f.size[0], places, s, err);
+        } else {
+            s->bytes += c->len + c->too_long;
+            s->lines += c->lines;
+            if (c->lines < LEAT__CHUNK_LINES) s->bytes += f.rest.len; /* of the next line */
+        }
+        s->id_lines += c->lines;
         if (rc == 0) s->id_bytes += id_bytes(d, &f, c);
         leat__text_files_reset(&f);
     }
@@ -83,13 +105,15 @@ static int estimate_documents(leat__dedup *d, estimate *e, leat_error *err)
 {
     samples s = {0};
     uint32_t step = (uint32_t)leat__ceil_div(d->files.count, SAMPLE_FILES);
-    for (uint32_t i = 0; i < d->files.count; i += step) LEAT_TRY(sample(d, i, &s, err));
+    uint32_t places = PLACES / (uint32_t)leat__ceil_div(d->files.count, step);
+    for (uint32_t i = 0; i < d->files.count; i += step) LEAT_TRY(sample(d, i, places, &s, err));
     *e = (estimate){0};
     for (uint32_t i = 0; i < d->files.count; i++)
         e->text += d->files.size[i] * (is_compressed(d->files.path[i]) ? COMPRESSED : 1);
     if (s.bytes > 0) e->documents = (uint64_t)((double)e->text / (double)s.bytes * (double)s.lines);
+    if (s.bytes > 0 && e->documents == 0) e->documents = 1; /* no line ends at these places */
     e->documents += d->against;
-    e->id_bytes = s.lines > 0 ? leat__ceil_div(s.id_bytes, s.lines) : 0;
+    e->id_bytes = s.id_lines > 0 ? leat__ceil_div(s.id_bytes, s.id_lines) : 0;
     return 0;
 }
 

@@ -31,6 +31,32 @@ static void the_plan_comes_first(void **state)
     assert_non_null(strstr(err.message, "of memory, the limit is"));
 }
 
+/* Writes `lines` lines of `bytes` characters each. */
+static void put_lines(FILE *f, int lines, int bytes)
+{
+    for (int i = 0; i < lines; i++) fprintf(f, "{\"text\":\"%0*d\"}\n", bytes, i);
+}
+
+/* Documents are counted at several places: the first lines may be much shorter or longer than the others. */
+static void unequal_lines(void **state)
+{
+    leat_dedup_stats st;
+    leat_dedup_opts o = fuzzy_opts("u.jsonl", "u");
+    o.plan_only = 1;
+    FILE *f = fopen(in_box("u.jsonl"), "wb");
+    put_lines(f, 1, 16);
+    put_lines(f, 3, 8 << 20);
+    fclose(f);
+    dedup_ok(&o, &st);
+    if (st.plan_documents < 1 || st.plan_documents > 20) fail_msg("%d", (int)st.plan_documents);
+    f = fopen(in_box("u.jsonl"), "wb");
+    put_lines(f, 100000, 10);
+    put_lines(f, 1000, 20000);
+    fclose(f);
+    dedup_ok(&o, &st);
+    if (st.plan_documents < 50000 || st.plan_documents > 200000) fail_msg("%d", (int)st.plan_documents);
+}
+
 /* Too small a disk is found before the run, and is "does not fit", as too little memory is. */
 static void a_small_disk_does_not_fit(void **state)
 {
@@ -48,6 +74,7 @@ static void a_small_disk_does_not_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_plan_comes_first),
+                                       cmocka_unit_test(unequal_lines),
                                        cmocka_unit_test(a_small_disk_does_not_fit)};
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
