@@ -78,7 +78,8 @@ typedef struct leat__dedup_state {
     uint64_t *band_sum, *edge_sum; /* checksums of these files; NULL in a run in parts */
     uint64_t side_sum[LEAT__SIDES];
     uint64_t decisions_sum; /* checksum of the file of decisions, or of removed pieces */
-    uint64_t *input_sum, *input_first, *input_stamp; /* as loaded; see the fields of leat__text_files */
+    /* As loaded; see the fields of leat__text_files. */
+    uint64_t *input_sum, *input_first, *input_found, *input_stamp;
     uint32_t input_files;
     uint64_t rule_counts[2 * LEAT__RULES_MAX]; /* see leat__reason_count */
     uint32_t band_files, edge_files;

@@ -17,7 +17,7 @@
 #include "curate/dedup.h"
 #include "curate/sealed.h"
 
-#define STATE_VERSION 9  /* 8: without a checksum; 7: without documents that lack a number */
+#define STATE_VERSION 10 /* 9: without input_found; 8: without a checksum */
 #define HEAD (64u << 10) /* bytes of each input that are hashed */
 
 /* The single numbers of the state; this table is used for loading and for saving. */
@@ -43,6 +43,7 @@ void leat__dedup_state_reset(leat__dedup_state *s)
     leat__free(s->edge_sum);
     leat__free(s->input_sum);
     leat__free(s->input_first);
+    leat__free(s->input_found);
     leat__free(s->input_stamp);
     memset(s, 0, sizeof *s);
 }
@@ -75,6 +76,7 @@ int leat__dedup_state_inputs(const leat__dedup_state *s, leat__text_files *files
         return leat__fail(err, LEAT_EDATA, "the state has %u files, not %u (use `force` to start over)",
                           s->input_files, files->count);
     LEAT_TRY(leat__text_files_begin(files, false, err));
+    memcpy(files->found, s->input_found, bytes);
     memcpy(files->stamp, s->input_stamp, bytes);
     if (s->iteration > 0) LEAT_TRY(leat__text_files_begin(files, true, err)); /* trust unchanged files */
     memcpy(files->sum, s->input_sum, bytes);
@@ -117,6 +119,7 @@ void leat__dedup_state_json(const leat__dedup *d, leat__buf *out)
     put_list(&j, "side_sum", s->side_sum, LEAT__SIDES);
     put_list(&j, "input_sum", d->files.sum, d->files.sum ? d->files.count : 0);
     put_list(&j, "input_first", d->files.first, d->files.first ? d->files.count : 0);
+    put_list(&j, "input_found", d->files.found, d->files.found ? d->files.count : 0);
     put_list(&j, "input_stamp", d->files.stamp, d->files.stamp ? d->files.count : 0);
     put_list(&j, "input_name", d->input_name, d->input_name ? d->files.count : 0);
     put_list(&j, "input_head", d->input_head, d->input_head ? d->files.count : 0);
@@ -168,19 +171,20 @@ static int take_numbers(const json_t *root, const char *key, uint64_t *values, u
 static int take_lists(const leat__dedup *d, leat__dedup_state *s, const json_t *root, bool *sound,
                       leat_error *err)
 {
-    uint32_t bands = 0, edges = 0, first = 0, stamps = 0;
+    uint32_t bands = 0, edges = 0, first = 0, found = 0, stamps = 0;
     LEAT_TRY(take_list(root, "band_length", &s->band_length, &s->band_files, err));
     LEAT_TRY(take_list(root, "edge_length", &s->edge_length, &s->edge_files, err));
     LEAT_TRY(take_list(root, "band_sum", &s->band_sum, &bands, err));
     LEAT_TRY(take_list(root, "edge_sum", &s->edge_sum, &edges, err));
     LEAT_TRY(take_list(root, "input_sum", &s->input_sum, &s->input_files, err));
     LEAT_TRY(take_list(root, "input_first", &s->input_first, &first, err));
+    LEAT_TRY(take_list(root, "input_found", &s->input_found, &found, err));
     LEAT_TRY(take_list(root, "input_stamp", &s->input_stamp, &stamps, err));
     LEAT_TRY(take_numbers(root, "side_length", s->side_length, LEAT__SIDES, sound, err));
     LEAT_TRY(take_numbers(root, "side_sum", s->side_sum, LEAT__SIDES, sound, err));
     LEAT_TRY(take_numbers(root, "rule_counts", s->rule_counts, 2 * d->rules.count, sound, err));
     *sound &= (bands == 0 || bands == s->band_files) && (edges == 0 || edges == s->edge_files);
-    *sound &= first == s->input_files && stamps == s->input_files;
+    *sound &= first == s->input_files && found == s->input_files && stamps == s->input_files;
     return 0;
 }
 

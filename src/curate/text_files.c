@@ -326,6 +326,7 @@ void leat__text_files_reset(leat__text_files *f)
     leat__free(f->finished);
     leat__free(f->sum);
     leat__free(f->first);
+    leat__free(f->found);
     leat__free(f->stamp);
     leat__free(f->trusted);
     memset(f, 0, sizeof *f);
@@ -603,12 +604,14 @@ int leat__text_files_begin(leat__text_files *f, bool again, leat_error *err)
 {
     if (!f->sum) f->sum = LEAT_NEW_ARRAY(CURATE, uint64_t, f->count);
     if (!f->first) f->first = LEAT_NEW_ARRAY(CURATE, uint64_t, f->count);
+    if (!f->found) f->found = LEAT_NEW_ARRAY(CURATE, uint64_t, f->count);
     if (!f->stamp) f->stamp = LEAT_NEW_ARRAY(CURATE, uint64_t, f->count);
     if (!f->trusted) f->trusted = LEAT_NEW_ARRAY(CURATE, bool, f->count);
-    if (!f->sum || !f->first || !f->stamp || !f->trusted)
-        return leat__fail_nomem(err, f->count * 25, "checksums");
+    if (!f->sum || !f->first || !f->found || !f->stamp || !f->trusted)
+        return leat__fail_nomem(err, f->count * 33, "checksums");
     memset(f->sum, 0, f->count * sizeof *f->sum);
     for (uint32_t i = 0; i < f->count; i++) {
+        if (!again) f->found[i] = leat__text_files_stamp(f, i);
         if (!again) f->stamp[i] = stamp_of(f->path[i]);
         f->trusted[i] = again && f->stamp[i] && stamp_of(f->path[i]) == f->stamp[i];
     }
@@ -621,7 +624,9 @@ int leat__text_files_take(leat__text_files *f, const leat__text_chunk *c, leat_e
 {
     if (!f->sum) return 0;
     LEAT_TRY(compare(f, c->file, err));
-    if (c->changed) return leat__text_files_changed(f, c->file, err);
+    bool first = !f->again && c->offset == 0;
+    if (c->changed || (first && leat__text_files_stamp(f, c->file) != f->found[c->file]))
+        return leat__text_files_changed(f, c->file, err);
     f->sum[c->file] = (f->sum[c->file] + c->sum) & (UINT64_MAX >> 1);
     return 0;
 }

@@ -96,6 +96,7 @@ typedef struct leat__text_files {
      * signed. */
     uint64_t *sum;     /* checksum of the data taken in this pass */
     uint64_t *first;   /* checksum of the data of the first pass */
+    uint64_t *found;   /* leat__text_files_stamp of each file before the first pass */
     uint64_t *stamp;   /* from inode, size and times before the first pass; 0 = changed too recently */
     bool *trusted;     /* in this pass: the stamp is unchanged, no checksum is needed */
     bool again;        /* a later pass, which must read the same data */
@@ -132,8 +133,9 @@ int leat__line_numbers_check(leat__line_numbers *n, leat_error *err) LEAT_MUST_C
 int leat__text_files_read(leat__text_files *f, leat__text_chunk *c, bool *end,
                           leat_error *err) LEAT_MUST_CHECK;
 
-/* begin starts one of several passes. Passes after the first (`again`) must read the same data:
- * LEAT_EDATA names a file that has changed. Pass the chunks to take in order, then call end. */
+/* begin starts one of several passes. The first must find each file as it was at its begin, and passes
+ * after it (`again`) must read the same data: LEAT_EDATA names a file that has changed. Pass the chunks to
+ * take in order, then call end. */
 int leat__text_files_begin(leat__text_files *f, bool again, leat_error *err) LEAT_MUST_CHECK;
 int leat__text_files_take(leat__text_files *f, const leat__text_chunk *c, leat_error *err) LEAT_MUST_CHECK;
 int leat__text_files_end(leat__text_files *f, leat_error *err) LEAT_MUST_CHECK;

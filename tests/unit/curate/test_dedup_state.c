@@ -137,6 +137,38 @@ static void a_changed_input_is_refused(void **state)
     leat__free(before);
 }
 
+/* Also a file that was not read before the interruption. */
+static void a_changed_later_input_is_refused(void **state)
+{
+    static const struct {
+        uint32_t kind, level;
+    } kinds[] = {{LEAT_DEDUP_FUZZY, LEAT_LEVEL_DOCUMENT},
+                 {LEAT_DEDUP_EXACT, LEAT_LEVEL_DOCUMENT},
+                 {LEAT_DEDUP_EXACT, LEAT_LEVEL_LINE},
+                 {LEAT_DEDUP_EXACT, LEAT_LEVEL_SUBSTRING}};
+    const char *const inputs[] = {in_box("c.jsonl"), in_box("later.jsonl")};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        make_corpus("c.jsonl", 4000);
+        make_corpus("later.jsonl", 4000);
+        leat_dedup_opts o = fuzzy_opts("c.jsonl", "s");
+        o.inputs = inputs;
+        o.input_count = 2;
+        o.kind = kinds[i].kind;
+        o.level = kinds[i].level;
+        o.checkpoint_bytes = 1;
+        o.replace = 1;
+        o.progress = at_once;
+        assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_ECANCELED);
+        o.progress = NULL;
+        o.replace = 0;
+        o.resume = 1;
+        usleep(20000); /* longer than a tick of the clock of files */
+        flip("later.jsonl", 70000);
+        assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EDATA);
+        if (!strstr(err.message, "later.jsonl: changed since the run began")) fail_msg("%s", err.message);
+    }
+}
+
 /* Files with the same inode, size and times are not hashed again; others are. */
 static void stamps_are_compared(void **state)
 {
@@ -258,6 +290,7 @@ int main(void)
         cmocka_unit_test(less_memory_loses_no_line),
         cmocka_unit_test(another_input_is_refused),
         cmocka_unit_test(a_changed_input_is_refused),
+        cmocka_unit_test(a_changed_later_input_is_refused),
         cmocka_unit_test(stamps_are_compared),
         cmocka_unit_test(damage_is_detected),
         cmocka_unit_test(every_changed_digit_is_refused),
