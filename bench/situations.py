@@ -22,6 +22,7 @@ import select
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -291,7 +292,7 @@ class Asker:
 
 
 class Row:
-    """A situation of `leat doctor`: `lift` has other flags, or another staging, without the cause."""
+    """A situation of `leat doctor`: `lift` has other flags, or another staging, without the cause. A stage may add "flags"."""
 
     def __init__(self, name, true, limit, causes, pack, flags, stage=contextlib.nullcontext, remedy=None, lift=None,
                  lift_stage=None):
@@ -302,7 +303,7 @@ class Row:
     def ask(self, asker):
         pack = self.pack()
         with self.stage() as how:
-            return asker.doctor(pack, self.flags, how or {})
+            return asker.doctor(pack, [*self.flags, *(how or {}).get("flags", [])], how or {})
 
     def real(self, asker):
         if self.lift is None and self.lift_stage is None:
@@ -398,6 +399,13 @@ def cli_rows(data, device, cpus):
 
 
 @contextlib.contextmanager
+def empty_cache(stage, work):
+    """The stage, and a disk cache without pages."""
+    with tempfile.TemporaryDirectory(dir=work) as folder, stage as how:
+        yield dict(how, flags=["--cache", f"disk:{folder}"])
+
+
+@contextlib.contextmanager
 def warm_disk(pack, device, bytes_per_s):
     """A slow disk without reads: the pack is in memory."""
     with open(pack, "rb") as f:
@@ -433,6 +441,8 @@ def more_rows(data, device):
     large = lambda: data.pack("large", data.photos(), 2, ["--images", "raw"])
     yield Row("web server, small budget", "20 MB/s over HTTP, which fills a budget of 60 MB", "io", {"bandwidth"}, large,
               ["--batch", "16", "--step-ms", "20", "--memory", "60M"], lambda: web(large(), 0.0, 20e6))
+    yield Row("web server, disk cache, small budget", "50 ms an answer, an empty disk cache, a budget of 100 MB", "io", {"latency"},
+              tiled, ["--batch", "32", "--step-ms", "20", "--memory", "100M"], lambda: empty_cache(web(tiled(), 0.05), data.work))
     yield Row("web server, no step in time", "2 MB/s over HTTP: the first batch comes late", "io", {"bandwidth"}, large,
               ["--batch", "64", "--step-ms", "20"], lambda: web(large(), 0.0, 2e6))
     yield Row("huge images, slow disk", "20 megapixels at 3 MB/s, cold", "io", {"cold_cache"}, data.huge,

@@ -58,6 +58,7 @@
 #define READING_LEAST 3u /* frames that show a rate of reads */
 #define HALF_LEAST 4u    /* batches that show a rate */
 #define FROM_FILE 0.8    /* of a sample's bytes: all samples were read */
+#define FROM_DISK 0.9    /* of the reads: the run does not wait for a server */
 #define BURST 1.3        /* times the rate at which bytes come: batches that were ready, not a rate */
 
 /* When batches came, without the starts of epochs: whether a run has one rate. */
@@ -311,6 +312,15 @@ static void bound_by_reads(const exam *e, leat_doctor_watch *w, double step_ms, 
     run->data_ms = run->data_ms_p50 = run->data_ms_p95 = wait_ms;
 }
 
+/* Leaves the disk cache out of all later runs, unless the run found nearly everything there. They have the
+ * same order, and would find what it has stored. */
+static void leave_disk_cache(exam *e, leat_loader *l)
+{
+    leat_loader_stats s;
+    if (e->loader.disk_cache == NULL || leat_loader_read_all(l, &s, sizeof s) != 0) return;
+    if ((double)s.disk_cache_hits < FROM_DISK * (double)s.reads) e->loader.disk_cache = NULL;
+}
+
 static int try_loader(exam *e, const leat_loader_opts *with, double step_ms, double seconds, const char *what,
                       double from, double to, trial *t, leat_error *err)
 {
@@ -327,7 +337,10 @@ static int try_loader(exam *e, const leat_loader_opts *with, double step_ms, dou
     int facts_rc = leat_doctor_watch_facts(w, &t->facts, rc == 0 ? err : NULL);
     if (facts_rc != 0) LEAT_GO(rc, out, facts_rc);
     bound_by_reads(e, w, step_ms, &t->facts);
-    if (e->asked_batch > 0) convert(e, &t->facts);
+    if (e->asked_batch > 0) {
+        convert(e, &t->facts);
+        leave_disk_cache(e, l);
+    }
     t->per_s = leat_doctor_watch_frames(w, &last, 1) == 1 ? (double)last.samples / last.at_s
                                                           : t->facts.samples_per_s;
 out:

@@ -45,6 +45,7 @@
 #define REFUSED 0.02        /* share of the requests */
 #define AT_STORAGE_RATE 0.8 /* above this share of the storage's rate, more memory brings little */
 #define NO_GAIN 1.1         /* ample memory must raise the rate by this factor to count */
+#define TRIED_LEAST 1.15    /* the same of flags that were tried, where the loss allows that much */
 #define SLACK 1.2           /* factor by which the loader must be faster than the trainer needs */
 #define BUSY_READS 0.5      /* least mean reads in flight when storage is at work */
 #define BUSY_PART 0.25      /* least mean reads in flight as a share of io_depth, unless reads are slow */
@@ -69,11 +70,25 @@ static double clamp(double value, double low, double high)
 
 /* ---- Witnesses ---- */
 
+/* True when more of this flag ("memory=") was tried, and the run gained too little for it to be the
+ * bottleneck. A short loss bounds what can be gained: half of that is enough. */
+static bool tried_in_vain(const leat_doctor_facts *f, const char *flag)
+{
+    const double lost = leat__doctor_lost(f), most = known(lost) && lost < 1 ? 1 / (1 - lost) : HUGE_VAL;
+    for (uint32_t i = 0; i < f->trial_count; i++) {
+        const leat_doctor_trial *t = &f->trials[i];
+        if (leat__doctor_sets_only(t->set, flag) && t->gain > 0)
+            return t->gain < LEAT_MIN(TRIED_LEAST, (1 + most) / 2);
+    }
+    return false;
+}
+
 /* True when a larger budget would not help: storage gives no more, or it was tried. Reads in flight
  * then fill the budget, and work waits for them, not for memory. */
 static bool memory_suffices(const leat_doctor_facts *f)
 {
     double storage = leat__doctor_storage(f), now = f->samples_per_s;
+    if (tried_in_vain(f, "memory=")) return true;
     if (!known(now)) return false;
     if (known(storage) && now >= AT_STORAGE_RATE * storage) return true;
     return known(f->spacious) && f->spacious < NO_GAIN * now;
@@ -551,6 +566,17 @@ static bool transform_limits(const leat_doctor_diagnosis *d)
     return known(d->lost) && d->lost >= LEAT__LOST_WARNING && prepare > wait;
 }
 
+/* True when the flag that would remove the cause was tried and gained next to nothing. */
+static bool cause_in_vain(const leat_doctor_diagnosis *d)
+{
+    const leat_doctor_facts *f = &d->facts;
+    switch (d->cause) {
+    case LEAT_CAUSE_FEW_THREADS: return tried_in_vain(f, "threads=");
+    case LEAT_CAUSE_LATENCY: return or_else(f->io_fixed, 0) >= 1 && tried_in_vain(f, "io-depth=");
+    default: return false;
+    }
+}
+
 /* Returns the upper limit of the confidence after the witnesses chose a limit. */
 static double most_confidence(const leat_doctor_diagnosis *d, const leat__doctor_rates *r,
                               uint32_t distrusted)
@@ -563,6 +589,10 @@ static double most_confidence(const leat_doctor_diagnosis *d, const leat__doctor
     }
     /* workers of another loader that were not seen to read */
     if (d->limit == LEAT_LIMIT_IO && known(f->worker_fetch) && f->worker_fetch < FEW && !(f->read_bytes > 0))
+        return UNSURE;
+    if (cause_in_vain(d)) return UNSURE;
+    /* reads that arrived before the trial began may have made it look faster */
+    if (tried_in_vain(f, "memory=") && f->spacious >= MARGIN_SURE * or_else(f->samples_per_s, HUGE_VAL))
         return UNSURE;
     /* slow reads also fill a budget: only their rate, or a run with more memory, distinguishes the two */
     if (d->cause == LEAT_CAUSE_BUDGET && !known(f->spacious) && !known(leat__doctor_storage(f)))
@@ -622,6 +652,7 @@ static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r, uint32
                                                : LEAT_LIMIT_DELIVERY;
         d->cause = d->limit == LEAT_LIMIT_DELIVERY ? LEAT_CAUSE_BURSTS : cause_of(d->limit, f);
         d->confidence = known(f->others) && known(f->run_delay) ? 0.6 : 0.5;
+        if (tried_in_vain(f, "prefetch=")) d->confidence = LEAT_MIN(d->confidence, UNSURE);
     } else {
         ask_rates(f, r, &v);
         ask_queues(f, &v);

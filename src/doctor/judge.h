@@ -113,6 +113,9 @@ double leat__doctor_storage(const leat_doctor_facts *f);
 /* True when the machine has memory for the pack, but this process may not use it. */
 bool leat__doctor_memory_limit(const leat_doctor_facts *f);
 
+/* True when `set` has this flag ("memory=") and no other. */
+bool leat__doctor_sets_only(const char *set, const char *flag);
+
 /* True when these load flags change only the speed or the order of samples. */
 bool leat__doctor_may_apply(const char *set);
 

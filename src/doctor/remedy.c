@@ -671,9 +671,9 @@ static const leat_doctor_trial *trial_of(const leat_doctor_facts *f, const char 
     return NULL;
 }
 
-static bool sets_only(const leat_doctor_trial *t, const char *key)
+bool leat__doctor_sets_only(const char *set, const char *flag)
 {
-    return leat__str_starts(t->set, key) && strchr(t->set, ',') == NULL;
+    return leat__str_starts(set, flag) && strchr(set, ',') == NULL;
 }
 
 /* Returns the gain of a trial. A short trial may take batches that were read before: more memory
@@ -682,8 +682,10 @@ static double tried_gain(const leat_doctor_diagnosis *d, const leat_doctor_trial
 {
     const double storage = leat__doctor_storage(&d->facts), threads = or_else(d->facts.threads, 0);
     double most = HUGE_VAL, tried;
-    if (sets_only(t, "memory=") && known(storage) && d->rate > 0) most = LEAT_MAX(storage / d->rate, 1.0);
-    if (sets_only(t, "threads=") && threads > 0 && leat__str_to_double(t->set + strlen("threads="), &tried))
+    if (leat__doctor_sets_only(t->set, "memory=") && known(storage) && d->rate > 0)
+        most = LEAT_MAX(storage / d->rate, 1.0);
+    if (leat__doctor_sets_only(t->set, "threads=") && threads > 0 &&
+        leat__str_to_double(t->set + strlen("threads="), &tried))
         most = LEAT_MAX(tried / threads, 1.0);
     return LEAT_MIN(t->gain, most);
 }
@@ -692,7 +694,7 @@ static double tried_gain(const leat_doctor_diagnosis *d, const leat_doctor_trial
  * trial lasts: trials that agreed with each other were 20 % off. */
 static uint32_t tried_basis(const leat_doctor_facts *f, const leat_doctor_trial *t)
 {
-    return sets_only(t, "memory=") ? LEAT_BASIS_MODEL : basis_of(f, t->spread);
+    return leat__doctor_sets_only(t->set, "memory=") ? LEAT_BASIS_MODEL : basis_of(f, t->spread);
 }
 
 /* True for a cache, which fills in the first epoch: a short trial only shows whether it does harm. */

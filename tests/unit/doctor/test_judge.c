@@ -420,6 +420,48 @@ static void a_budget_held_by_slow_reads_does_not_limit(void **state)
     assert_true(d.apply_gain < 1.5);
 }
 
+/* A server that answers late, and a budget full of its reads: more memory was tried and brought nothing. */
+static void a_verdict_whose_trial_shows_no_gain_is_not_sure(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    starve(&f, 900);
+    f.io_cold = f.io_pages = f.io_deep = f.io_warm = f.delivery = f.loader = -1;
+    f.remote = f.network = f.cache_disk = 1;
+    f.remote_few = 17;
+    f.remote_many = 150;
+    f.remote_few_mbs = 4;
+    f.remote_many_mbs = 33;
+    f.read_ms = 25;
+    f.in_flight = 19;
+    f.decode_ready = 0.05;
+    f.blocked = 0.89;
+    f.cpu_used = 4;
+    f.spacious = 3700;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_MEMORY);
+    assert_true(d.confidence > 0.8);
+    f.trial_count = 1;
+    f.trials[0] = (leat_doctor_trial){.set = "memory=17179869184", .rate = 950, .gain = 1.05, .spread = 0.1};
+    d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_IO);
+    assert_int_equal(d.cause, LEAT_CAUSE_LATENCY);
+    assert_true(d.confidence < 0.5); /* the run with memory to spare says the opposite */
+    f.spacious = 950;
+    assert_true(judge(f).confidence > 0.5);
+    f.trials[0].gain = 2;
+    f.spacious = 3700;
+    assert_int_equal(judge(f).limit, LEAT_LIMIT_MEMORY);
+
+    f = healthy();
+    one_thread(&f);
+    assert_int_equal(judge(f).cause, LEAT_CAUSE_FEW_THREADS);
+    assert_true(judge(f).confidence > 0.6);
+    f.trial_count = 1;
+    f.trials[0] = (leat_doctor_trial){.set = "threads=16", .rate = 790, .gain = 1.02, .spread = 0.1};
+    assert_true(judge(f).confidence < 0.5);
+}
+
 static void nothing_known_is_incomplete_and_says_nothing(void **state)
 {
     leat_doctor_facts f;
@@ -1122,6 +1164,7 @@ int main(void)
         cmocka_unit_test(no_missing_fact_makes_it_confidently_wrong),
         cmocka_unit_test(one_witness_may_be_missing),
         cmocka_unit_test(a_budget_held_by_slow_reads_does_not_limit),
+        cmocka_unit_test(a_verdict_whose_trial_shows_no_gain_is_not_sure),
         cmocka_unit_test(nothing_known_is_incomplete_and_says_nothing),
         cmocka_unit_test(an_unknown_limit_is_at_most_a_warning),
         cmocka_unit_test(few_steps_are_at_most_a_warning),
