@@ -319,18 +319,20 @@ static bool network(const leat_doctor_facts *f)
     return or_else(f->network, 0) >= 1;
 }
 
-/* True when far more bytes were read than samples need. In a short run, samples that still wait count
- * as well. */
+/* True when far more bytes were read than samples need. Samples that still wait in memory count as well;
+ * in a run of a few steps they are most of what was read. */
 static bool amplified(const leat_doctor_facts *f)
 {
-    double share = 1;
+    double bytes = f->read_bytes; /* per sample */
     if (!known(f->read_bytes) || !known(f->sample_bytes) || f->sample_bytes <= 0) return false;
+    if (known(f->steps) && f->steps < LEAT__STEPS_ENOUGH) return false;
     if (known(f->steps) && known(f->batch) && f->batch > 0) {
         double delivered = (f->steps + 1) * f->batch;
         double waiting = (or_else(f->prefetch, 0) + OTHER_BATCHES) * f->batch + or_else(f->io_depth, 0);
-        share = delivered / (delivered + waiting);
+        bytes = LEAT_MIN(bytes - or_else(f->budget_peak, 0) / delivered,
+                         bytes * delivered / (delivered + waiting));
     }
-    return f->read_bytes * share >= 1.5 * f->sample_bytes;
+    return bytes >= 1.5 * f->sample_bytes;
 }
 
 /* True when reads from memory would be much faster. If there was no time to measure cold reads, and

@@ -462,6 +462,24 @@ static void a_verdict_whose_trial_shows_no_gain_is_not_sure(void **state)
     assert_true(judge(f).confidence < 0.5);
 }
 
+/* After a few steps, most of what was read waits in memory. */
+static void read_ahead_does_not_amplify(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    thrashing_pages(&f);
+    assert_int_equal(judge(f).cause, LEAT_CAUSE_AMPLIFIED);
+    f.read_bytes = 27 * f.sample_bytes;
+    f.steps = 3;
+    assert_int_not_equal(judge(f).cause, LEAT_CAUSE_AMPLIFIED);
+    f.steps = 25;
+    f.read_bytes = 3 * f.sample_bytes;
+    f.budget_peak = 26 * f.batch * 2 * f.sample_bytes;
+    assert_int_not_equal(judge(f).cause, LEAT_CAUSE_AMPLIFIED);
+    f.steps = 1000;
+    assert_int_equal(judge(f).cause, LEAT_CAUSE_AMPLIFIED);
+}
+
 static void nothing_known_is_incomplete_and_says_nothing(void **state)
 {
     leat_doctor_facts f;
@@ -1165,6 +1183,7 @@ int main(void)
         cmocka_unit_test(one_witness_may_be_missing),
         cmocka_unit_test(a_budget_held_by_slow_reads_does_not_limit),
         cmocka_unit_test(a_verdict_whose_trial_shows_no_gain_is_not_sure),
+        cmocka_unit_test(read_ahead_does_not_amplify),
         cmocka_unit_test(nothing_known_is_incomplete_and_says_nothing),
         cmocka_unit_test(an_unknown_limit_is_at_most_a_warning),
         cmocka_unit_test(few_steps_are_at_most_a_warning),
