@@ -153,7 +153,16 @@ double leat__plan_quality_share(uint32_t quality); /* share of the original's by
 /* In what_if.c: `given` are the facts without defaults that depend on other facts. */
 void leat__plan_what_ifs(leat_plan *plan, const leat_plan_facts *given);
 
-/* In bucket.c: for a dataset in a bucket; call it after leat__plan_speed. */
+/* In rate.c: returns the share of the dataset that the loader itself keeps, in the part of its budget that
+ * nothing else needs. It applies to buckets, whose objects are not in the page cache, and to cache=process,
+ * which does not use it. From a bucket, an order other than random reads each page once per epoch and evicts
+ * it before its next use, unless all fit. */
+double leat__plan_kept_share(const leat_plan_facts *f, const leat_plan_ram *ram);
+
+/* In bucket.c: returns the share of the dataset in a bucket that one node has read after `epochs`, when its
+ * loader can keep the share `kept` of it. */
+double leat__plan_seen_share(const leat_plan_facts *f, double kept, double epochs);
+/* For a dataset in a bucket; call it after leat__plan_speed. */
 void leat__plan_traffic(leat_plan *plan);
 
 /* In solve.c. */

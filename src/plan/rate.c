@@ -221,19 +221,15 @@ double leat__plan_busy(const leat_plan_facts *f)
     return io.mid > 0 && cpu.mid > 0 ? LEAT_MIN(1.0, io.mid / cpu.mid) : 1;
 }
 
-/* Returns the share of the dataset that the loader itself keeps, in the part of its budget that
- * nothing else needs. It applies to buckets, whose objects are not in the page cache, and to
- * cache=process, which does not use it. From a bucket, an order other than random reads each page
- * once per epoch and evicts it before its next use, unless all fit. */
-static double kept_share(const leat_plan_facts *f, const leat_plan_ram *ram, double dataset)
+double leat__plan_kept_share(const leat_plan_facts *f, const leat_plan_ram *ram)
 {
+    double dataset = (double)leat__plan_dataset_bytes(f);
     uint64_t trainers = LEAT_MAX(f->gpus, 1u);
     uint64_t own =
         (ram->queue + ram->assembling + ram->pinned + ram->workers + ram->pages - ram->uncharged) / trainers;
     if (f->loader != LEAT_PLAN_LEAT || ram->budget <= own) return 0;
     double share = (double)(ram->budget - own) * (double)trainers / dataset;
-    bool random = leat__plan_order(f) == LEAT_ORDER_RANDOM;
-    bool stays = !leat__plan_remote(f) || (random && f->memory_bytes > 0);
+    bool stays = !leat__plan_remote(f) || leat__plan_order(f) == LEAT_ORDER_RANDOM;
     return share >= 1 ? 1 : stays ? share : 0;
 }
 
@@ -243,7 +239,11 @@ static double cached_share(const leat_plan_facts *f, const leat_plan_ram *ram)
     if (leat__plan_in_memory(f)) return 1;
     double dataset = (double)leat__plan_dataset_bytes(f);
     bool own = f->cache == PLAN_CACHE_PROCESS && f->loader == LEAT_PLAN_LEAT;
-    if (dataset > 0 && (own || leat__plan_remote(f))) return kept_share(f, ram, dataset);
+    if (dataset > 0 && leat__plan_remote(f)) {
+        double share = leat__plan_kept_share(f, ram);
+        return LEAT_MIN(share, leat__plan_seen_share(f, share, 1));
+    }
+    if (dataset > 0 && own) return leat__plan_kept_share(f, ram);
     if (dataset <= 0 || ram->limit == 0 || ram->with_validation >= ram->limit) return 0;
     return LEAT_MIN(1.0, (double)(ram->limit - ram->with_validation) / dataset);
 }

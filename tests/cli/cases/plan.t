@@ -132,13 +132,13 @@ borrowed
 $ bucket="--samples 1000000 --sample-bytes 100000 --storage bucket --gpus 0 --ram 62G --cpus 16 --epochs 10"
 > leat plan $bucket --gbps 1 --order sequential | grep -e "^  storage" -e per.epoch -e disk:DIR.with
 > leat plan $bucket --gbps 10 --order random | grep quasi
-> leat plan $bucket --json | jget traffic.run_requests
+> leat plan $bucket --order quasi_random --json | jget traffic.run_requests
   storage         1.19k  (1.00k to 1.25k)  given  <- the limit
   3907 iterations, 14m02s per epoch (13m20s to 16m40s); 10 epochs: 2h20m
   per epoch 93.1 GiB in 11.9k requests; 10 epochs: 931 GiB in 119k requests
   --cache disk:DIR with 93.1 GiB per node saves 838 GiB
   --order quasi_random                         8.39k  5.24x  io
-10000000
+1907350
 
 $ leat plan --samples 1000 --storage bucket --gbps 1 --io-mbs 100
 ! leat plan: --gbps and --io-mbs are both the rate of the storage: give one (see leat plan --help)

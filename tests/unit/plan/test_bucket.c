@@ -61,7 +61,9 @@ static void a_disk_cache_saves_all_epochs_but_the_first(void **state)
     assert_int_equal(t.disk_bytes, UINT64_C(100000000000));
     assert_near((double)t.disk_saves_bytes, 9e11, 1);
     assert_near(t.disk_saves.internet, 900 + 90, 1e-6);
-    f.nodes = 2; /* each epoch half of the samples: both nodes hold nearly all at the end */
+    f.nodes = 2; /* each epoch half of the samples, which are in 1023 of 1024 pages: each node fetches all */
+    assert_near((double)plan_of(f).traffic.disk_saves_bytes, 1e11 * 2 * (10 * 1023.0 / 1024 - 1), 1e6);
+    f.page_bytes = f.sample_bytes; /* both hold nearly all at the end */
     assert_near((double)plan_of(f).traffic.disk_saves_bytes, 1e11 * (10 - 2 * (1 - 1.0 / 1024)), 1e6);
     f.epochs = 1;
     assert_int_equal(plan_of(f).traffic.disk_saves_bytes, 0);
@@ -104,12 +106,63 @@ static void memory_of_the_loader_saves_traffic(void **state)
     assert_near(plan_of(f).speed.cached_share, 0.5, 0.05);
 }
 
-/* Without a shuffle a node reads the same part of the data in every epoch. */
+/* The budget that the plan chose counts like the same number given, and a smaller one never saves more. */
+static void the_planned_budget_saves_traffic(void **state)
+{
+    leat_plan_facts f = bucket_facts();
+    (void)state;
+    f.order = PLAN_ORDER(LEAT_ORDER_RANDOM);
+    f.samples = 20000;
+    f.workers = 2;
+    leat_plan own = plan_of(f);
+    assert_true(own.speed.cached_share > 0);
+    f.memory_bytes = own.config.memory_bytes;
+    leat_plan given = plan_of(f);
+    assert_near(given.speed.cached_share, own.speed.cached_share, 0);
+    assert_int_equal(given.traffic.run_bytes, own.traffic.run_bytes);
+    f.memory_bytes /= 2;
+    assert_true(plan_of(f).traffic.run_bytes >= own.traffic.run_bytes);
+}
+
+/* Each node fetches for itself. 400 samples of 111 KB, 4.6 in a page: three ranks with memory for all of them
+ * read 2.35 times the pack in the first epoch, and 3 times in four. */
+static void each_node_fetches_its_own_pages(void **state)
+{
+    leat_plan_facts f = bucket_facts();
+    (void)state;
+    f.order = PLAN_ORDER(LEAT_ORDER_RANDOM);
+    f.samples = 400;
+    f.sample_bytes = 111000;
+    f.page_bytes = 512 << 10;
+    f.epochs = 4;
+    f.nodes = 3;
+    f.ram_bytes = 300 * GIB;
+    f.memory_bytes = 20 * GIB;
+    const double dataset = 400 * 111000.0;
+    leat_plan p = plan_of(f);
+    assert_near((double)p.traffic.epoch_bytes / dataset, 2.35, 0.25);
+    assert_near((double)p.traffic.run_bytes / dataset, 3, 0.02);
+    assert_near(p.speed.cached_share, 0.85, 0.05); /* of one node, after the first epoch */
+    assert_int_equal(p.traffic.disk_saves_bytes, 0);
+    f.samples = 1000000; /* a fifth fits: single samples are read, and memory fills in the first epoch */
+    p = plan_of(f);
+    double all = 1000000 * 111000.0, kept = p.speed.cached_share;
+    assert_true(kept > 0.1 && kept < 0.3);
+    assert_near((double)p.traffic.epoch_bytes / all, 1, 1e-6);
+    assert_near((double)p.traffic.run_bytes / all, 1 + 3 * (1 - kept), 0.3 * kept + 0.2);
+}
+
+/* Without a shuffle a node reads the same part of the data in every epoch: all pages, if each has samples of
+ * all nodes. */
 static void nodes_keep_their_part_of_an_order_that_does_not_shuffle(void **state)
 {
     leat_plan_facts f = bucket_facts();
     (void)state;
     f.nodes = 4;
+    f.order = PLAN_ORDER(LEAT_ORDER_SEQUENTIAL);
+    assert_int_equal(plan_of(f).traffic.disk_bytes, UINT64_C(100000000000));
+    assert_int_equal(plan_of(f).traffic.epoch_bytes, UINT64_C(400000000000));
+    f.page_bytes = f.sample_bytes;
     for (uint32_t order = 0; order < LEAT__ORDER_COUNT; order++) {
         f.order = PLAN_ORDER(order);
         leat_plan p = plan_of(f);
@@ -135,6 +188,8 @@ int main(void)
         cmocka_unit_test(a_disk_cache_saves_all_epochs_but_the_first),
         cmocka_unit_test(random_is_limited_by_requests),
         cmocka_unit_test(memory_of_the_loader_saves_traffic),
+        cmocka_unit_test(the_planned_budget_saves_traffic),
+        cmocka_unit_test(each_node_fetches_its_own_pages),
         cmocka_unit_test(nodes_keep_their_part_of_an_order_that_does_not_shuffle),
         cmocka_unit_test(other_storage_has_no_traffic),
     };
