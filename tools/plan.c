@@ -328,6 +328,7 @@ static int text(cli *c, const leat_plan_facts *f)
         .memory_bytes = text_memory(c, f, &option),
         .disk_bytes_per_s = disk_rate(f),
         .cpus = f->cpus,
+        .cpu_quota = f->cpu_quota,
         .nodes = f->nodes,
         .bands = bands,
         .rows = bands > 0 ? hashes / bands : 0,

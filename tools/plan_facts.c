@@ -139,7 +139,10 @@ int plan_machine_facts(cli *c, leat_plan_facts *f)
     f->nodes = (uint32_t)cli_int(c, "nodes");
     f->cpus = cli_given(c, "cpus") ? (uint32_t)cli_int(c, "cpus") : m.cpus_usable;
     snprintf(f->isa, sizeof f->isa, "%s", m.isa);
-    if (!of_another(c, "cpus")) snprintf(f->cpu, sizeof f->cpu, "%s", m.cpu_model);
+    if (!of_another(c, "cpus")) {
+        snprintf(f->cpu, sizeof f->cpu, "%s", m.cpu_model);
+        f->cpu_quota = m.cpu_quota;
+    }
     memory_facts(c, &m, f);
     const char *gpu = cli_str(c, "gpu");
     if (gpu != NULL && strlen(gpu) >= sizeof f->gpu) return cli_usage(c, "--gpu: name too long");

@@ -164,6 +164,7 @@ typedef struct leat_plan_facts {
     uint64_t limit_bytes; /* memory limit of the job alone (its container's), besides ram_bytes; 0 = none. The
                              tighter of the two counts */
     double host_share; /* share of the images whose ops need CPUs, so that no GPU can decode them; 0 = none */
+    double cpu_quota;  /* CPUs that a quota allows, with the fraction; 0 = no quota */
 } leat_plan_facts;
 
 #define leat_plan_facts_init(facts) leat_plan_facts_init_sized((facts), sizeof *(facts))
@@ -417,6 +418,7 @@ typedef struct leat_plan_text_facts {
     uint32_t nodes;               /* machines; default: 1. Deduplication uses only one */
     uint32_t bands, rows;         /* default: 14 bands of 8 rows */
     uint32_t bands_per_iteration; /* default: all */
+    double cpu_quota;             /* CPUs that a quota allows, with the fraction; 0 = no quota */
 } leat_plan_text_facts;
 
 typedef struct leat_plan_text_stage {

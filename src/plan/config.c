@@ -148,6 +148,9 @@ static int check(const leat_plan_facts *f, leat_error *err)
     }
     if (!(f->lr >= 0 && f->lr < 1e9) || !(f->macs >= 0 && f->macs <= 1e18))
         return leat__fail(err, LEAT_EINVAL, "`lr` must be 0 to 1e9, and the multiply-adds 0 to 1e18");
+    if (!(f->cpu_quota >= 0 && f->cpu_quota <= 1 << 20))
+        return leat__fail(err, LEAT_EINVAL, "a quota of %g CPUs is out of range (0 to %d)", f->cpu_quota,
+                          1 << 20);
     if (!(f->mix_raw >= 0 && f->mix_raw <= 1) || !(f->crop_area > 0 && f->crop_area <= 1))
         return leat__fail(err, LEAT_EINVAL, "a share must be between 0 and 1");
     return 0;

@@ -55,7 +55,7 @@ void leat__plan_decodes(leat_plan *plan)
     uint64_t frame = leat__plan_batch_bytes(f), reserve = leat__to_device_reserve(frame);
     double trains = s->gpu.mid / f->gpus, decodes = s->cpu.mid / f->gpus * p.beside;
     double copies = s->h2d.mid > 0 ? s->h2d.mid / f->gpus : trains;
-    double threads = LEAT_MIN((double)f->workers, (double)f->cpus / f->gpus);
+    double threads = LEAT_MIN((double)f->workers, leat__plan_cpus(f->cpus, f->cpu_quota) / f->gpus);
     double hands = threads * 1e6 / p.hand_us, kernel_s = p.kernel_us / 1e6;
     double host = LEAT_MIN(LEAT_MAX(f->host_share, 0.0), 1.0), device = 1 - host;
     double alone = LEAT_MIN(1 / (host / decodes + device / hands), 1 / (1 / trains + device * kernel_s));

@@ -118,6 +118,8 @@ double leat__plan_cpu_times(const leat_plan_facts *f);
 void leat__plan_decodes(leat_plan *plan);
 
 /* In rate.c. */
+/* Returns how many of these CPUs a quota allows; quota 0 = all. */
+double leat__plan_cpus(double cpus, double quota);
 /* Returns the CPUs that the loader got if other processes used some during the measurement, else 0.
  * *wanted: the CPUs that it wanted. */
 double leat__plan_shared_cpus(const leat_plan_facts *f, uint32_t *wanted);

@@ -78,6 +78,7 @@ static void facts_json(leat__json *j, const leat_plan_facts *f)
     open_object(j, "facts");
     leat__json_ku64(j, "nodes", f->nodes);
     known_u64(j, "cpus", f->cpus);
+    if (f->cpu_quota > 0) leat__json_kdouble(j, "cpu_quota", f->cpu_quota);
     leat__json_ku64(j, "gpus", f->gpus);
     known_str(j, "gpu", f->gpu);
     known_u64(j, "ram_bytes", f->ram_bytes);

@@ -397,7 +397,10 @@ void leat__plan_page(const leat_plan *p, leat__buf *out, bool ascii)
                          f->gpus > 1 ? "s" : "");
         if (f->gpu[0] != '\0') leat__buf_printf(out, " (%s)", f->gpu);
     }
-    leat__buf_printf(out, "%s%u CPU%s", f->gpus > 0 ? " and " : ", ", f->cpus, leat__plural(f->cpus));
+    leat__buf_puts(out, f->gpus > 0 ? " and " : ", ");
+    if (f->cpu_quota > 0 && f->cpu_quota < f->cpus)
+        leat__buf_printf(out, "a quota of %.2f of ", f->cpu_quota);
+    leat__buf_printf(out, "%u CPU%s", f->cpus, leat__plural(f->cpus));
     if (f->nodes > 1) leat__buf_printf(out, " per node, %u nodes", f->nodes);
     if (f->samples > 0)
         leat__buf_printf(out, ", %s sample%s", count((double)f->samples, a), leat__plural(f->samples));

@@ -123,7 +123,12 @@ double leat__plan_shared_cpus(const leat_plan_facts *f, uint32_t *wanted)
     const leat_plan_calibration *m = &f->measured;
     double had = m->rate_all.mid * m->cpu_us.mid / 1e6;
     *wanted = m->cpus > 0 ? LEAT_MIN(m->threads, m->cpus) : m->threads;
-    return had < IDLE_SHARE * *wanted ? had : 0;
+    return had < IDLE_SHARE * leat__plan_cpus(*wanted, f->cpu_quota) ? had : 0;
+}
+
+double leat__plan_cpus(double cpus, double quota)
+{
+    return quota > 0 ? LEAT_MIN(quota, cpus) : cpus;
 }
 
 static leat_plan_range cpu_rate(const leat_plan_facts *f, double *us_out)
@@ -137,6 +142,7 @@ static leat_plan_range cpu_rate(const leat_plan_facts *f, double *us_out)
         double mid = at_threads(m->rate_one.mid, m->rate_all.mid, m->threads, cores);
         return scaled(m->rate_all, mid / m->rate_all.mid);
     }
+    cores = leat__plan_cpus(cores, f->cpu_quota); /* of a measured rate it is a part */
     if (us.mid <= 0 || cores <= 0) return (leat_plan_range){0};
     return (leat_plan_range){cores * 1e6 / us.high, cores * 1e6 / us.mid, cores * 1e6 / us.low};
 }
@@ -296,7 +302,7 @@ static double loader_rate(const leat_plan_facts *f, const leat__plan_overlap *o,
     if (io <= 0 || cpu <= 0) return LEAT_MAX(io, cpu);
     double io_s = (1 + (o->io_scale - 1) * read) / io;
     double read_us = o->read_us * (double)f->sample_bytes * read;
-    double cpu_s = LEAT_MAX(1 / cpu, (us + read_us) / 1e6 / f->cpus);
+    double cpu_s = LEAT_MAX(1 / cpu, (us + read_us) / 1e6 / leat__plan_cpus(f->cpus, f->cpu_quota));
     return 1 / (LEAT_MAX(io_s, cpu_s) + o->beside * read * LEAT_MIN(io_s, cpu_s));
 }
 

@@ -112,7 +112,7 @@ int leat_plan_text_make(const leat_plan_text_facts *facts, leat_plan_text *plan,
         return leat__fail(err, LEAT_EINVAL, "`bands_per_iteration` %u is more than the %u bands",
                           f.bands_per_iteration, f.bands);
     uint64_t documents = f.documents ? f.documents : leat__ceil_div(f.text_bytes, DOCUMENT_BYTES);
-    double cores = 1 + CPU_SHARE * (f.cpus - 1);
+    double cores = leat__plan_cpus(1 + CPU_SHARE * (f.cpus - 1), f.cpu_quota);
     plan->documents = documents;
     plan_filter(&f, cores, &plan->filter);
     plan_dedup(&f, documents, cores, &plan->dedup);

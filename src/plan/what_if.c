@@ -208,6 +208,7 @@ static void what_if_cpus(const rows *r)
         f = *base;
     }
     f.cpus *= 2;
+    f.cpu_quota *= 2;
     if (fixed && !idle) f.workers *= 2;
     if (base->cpu[0] != '\0') /* --cpus would mean a machine of another CPU model */
         snprintf(change, sizeof change, "twice the cores%s%s", fixed && !idle ? " and " : "",

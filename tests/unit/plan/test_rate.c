@@ -46,6 +46,26 @@ static void cores_past_the_machine_do_not_help(void **state)
 }
 
 /* 1,281,167 images in batches of 256, the last one smaller: as many as the loader makes. */
+/* A quota of a tenth of a CPU gives a tenth of its samples, and one above the CPUs changes nothing. */
+static void a_quota_counts_with_its_fraction(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.gpus = 0;
+    f.cpus = 2;
+    snprintf(f.storage, sizeof f.storage, "memory");
+    double all = plan_of(f).speed.cpu.mid;
+    f.cpu_quota = 2.5;
+    assert_near(plan_of(f).speed.cpu.mid, all, 1e-6 * all);
+    f.cpu_quota = 1.5;
+    assert_near(plan_of(f).speed.cpu.mid, 0.75 * all, 1e-6 * all);
+    f.cpus = 1;
+    f.cpu_quota = 0.1;
+    leat_plan p = plan_of(f);
+    assert_near(p.speed.rate.mid, 0.05 * all, 0.001 * all);
+    assert_int_equal(p.config.workers, 1);
+}
+
 static void an_epoch_has_5005_iterations(void **state)
 {
     (void)state;
@@ -472,6 +492,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_smallest_rate_limits_and_the_next_is_named),
         cmocka_unit_test(cores_past_the_machine_do_not_help),
+        cmocka_unit_test(a_quota_counts_with_its_fraction),
         cmocka_unit_test(an_epoch_has_5005_iterations),
         cmocka_unit_test(quasi_random_gain_is_shown),
         cmocka_unit_test(random_reads_are_limited_for_any_sample_and_loader),
