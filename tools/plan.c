@@ -167,8 +167,10 @@ static int try_loader(cli *c, leat_plan_facts *f, bool cold, leat_plan_calibrati
     int rc = plan_trial_run(c, &t, &err);
     if (!plan_trial_left()) leat__buf_reset(&ops);
     if (cli_interrupted(c)) return stopped(c);
-    if (rc == LEAT_EBUDGET && cli_given(c, "memory")) { /* the plan says so, and names enough */
-        cli_warn(c, "not measured: %s", err.message);
+    if (rc == LEAT_EBUDGET) { /* the plan may be for a larger machine; else it says so, and names enough */
+        static const char option[] = "--memory: ";
+        bool other = !cli_given(c, "memory") && leat__str_starts(err.message, option);
+        cli_warn(c, "not measured: %s; used the tables", err.message + (other ? sizeof option - 1 : 0));
         leat__error_reset(&err);
         return CLI_OK;
     }

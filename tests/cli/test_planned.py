@@ -140,6 +140,14 @@ def a_budget_that_is_too_small_is_a_plan_that_does_not_fit():
         assert ("not measured: --memory: " in done.stderr) == (not more), done.stderr
 
 
+def a_plan_for_a_larger_machine_is_not_refused():
+    """This machine cannot hold the batches: the measurement failed, and with it the plan."""
+    done = leat("plan", "--dataset", "p.leat", "--gpus", "0", "--image", "16384", "--batch", "200", "--ram", "9000G",
+                "--cpus", "16", "--json")
+    assert json.loads(done.stdout)["fits"] is True, done.stdout
+    assert "not measured: batches of " in done.stderr and done.stderr.rstrip().endswith("used the tables"), done.stderr
+
+
 def the_budget_that_is_named_is_enough_for_the_loader():
     """It was up to 2 % too small: "may take 70.3 MiB, 862 KiB more than the memory budget leaves for it"."""
     for ops in ("Resize((64, 64))", "GaussianBlur(5); Resize((64, 64))", "Resize((96, 96)); Normalize(0.5, 0.5)",
@@ -453,6 +461,7 @@ def main():
                      a_pack_at_hand_is_measured_for_a_moment,
                      facts_of_the_pack_are_not_replaced, a_stopped_measurement_is_no_plan,
                      costly_samples_are_not_slow_storage, a_budget_that_is_too_small_is_a_plan_that_does_not_fit,
+                     a_plan_for_a_larger_machine_is_not_refused,
                      the_budget_that_is_named_is_enough_for_the_loader, a_pack_without_samples_is_refused, slow_storage_ends_no_measurement_late,
                      servers_that_fall_silent, latency_does_not_count_as_a_slow_link, a_very_slow_link_is_not_taken_from_the_table, the_planned_pipeline_is_what_runs,
                      a_pack_smaller_than_a_batch_is_measured, a_run_is_within_a_factor_of_two,
