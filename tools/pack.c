@@ -296,7 +296,7 @@ const cli_command cli_cmd_pack = {
             {"ignored", "files skipped: hidden, or without an image suffix; a hidden folder counts as one"},
             {"filtered", "samples that did not meet --where"},
             {"missing", "samples of tar shards that lack a member"},
-            {"unlabelled", "images beside class folders, with the label -1"},
+            {"unlabelled", "images of this run beside class folders, with the label -1"},
             {"in_folders", "samples of tar shards with images only, in several folders: no labels"},
             {"seconds", "time taken"},
             {"samples_per_s", "samples written per second by this run"},

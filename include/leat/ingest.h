@@ -140,7 +140,7 @@ typedef struct leat_ingest_stats {
     uint64_t animated;   /* images of this run with several frames or pages, of which the first was packed */
     uint64_t recoded;    /* merge: images whose tiles were recoded */
     uint64_t missing;    /* tar shards: samples that lack a member */
-    uint64_t unlabelled; /* folders: images outside the class folders; their label is -1 */
+    uint64_t unlabelled; /* folders: images of this run outside the class folders; their label is -1 */
     char unlabelled_first[64]; /* the first of them, "" when there is none */
     uint64_t frames;           /* samples of this run that are frames of animations */
     uint64_t in_folders; /* tar shards with images only, in several folders: samples; they have no labels */

@@ -477,6 +477,14 @@ static void count_images(ingest *in, const leat__records *run, const leat__recor
     }
 }
 
+static void count_unlabelled(ingest *in, const leat_pack_sample *sample, const leat__record *r)
+{
+    if (!in->source->class_folders || r->items[in->source->label_field].i >= 0) return;
+    if (in->stats->unlabelled++ == 0)
+        snprintf(in->stats->unlabelled_first, sizeof in->stats->unlabelled_first, "%s",
+                 (const char *)sample->key);
+}
+
 /* Appends one sample of a record, with the number of records consumed so far. */
 static int place_sample(ingest *in, leat__records *run, const leat__record *r, uint64_t consumed,
                         uint64_t chain, leat_error *err)
@@ -505,6 +513,7 @@ static int place_sample(ingest *in, leat__records *run, const leat__record *r, u
     if (!wanted) return 0;
     LEAT_TRY(leat_packer_append(in->packer, &sample, err));
     in->stats->samples++;
+    count_unlabelled(in, &sample, r);
     if (!in->inspector) return 0;
     return in->inspector->take(in->inspector->cookie, sample.key, sample.key_size,
                                run->found.data + r->items[in->inspected].found, err);
@@ -633,8 +642,6 @@ static int finish(ingest *in, leat_error *err)
     memcpy(in->stats->ignored_first, in->source->ignored_first, sizeof in->stats->ignored_first);
     in->stats->missing = in->source->missing;
     in->stats->in_folders = in->source->in_folders;
-    in->stats->unlabelled = in->source->unlabelled;
-    memcpy(in->stats->unlabelled_first, in->source->unlabelled_first, sizeof in->stats->unlabelled_first);
     int rc = refuse_empty(in, err);
     if (rc != 0) { /* keep the list: it says why */
         (void)!leat__skipped_list_publish(&in->report, NULL);

@@ -38,8 +38,7 @@ struct leat__source {
     bool skim;           /* skipping records that a resumed pack already has */
     uint64_t ignored;    /* number of files that are not samples by their names */
     char ignored_first[64];
-    uint64_t unlabelled; /* number of images beside class folders */
-    char unlabelled_first[64];
+    bool class_folders;  /* labels are those of folders; images beside them have the label -1 */
     uint64_t missing;    /* number of samples without a value that others have */
     uint64_t in_folders; /* tar shards of images alone: number of samples, when they are in several folders */
 };

@@ -127,13 +127,6 @@ static bool pass_by(folder_source *s, const char *name, bool folder)
     return true;
 }
 
-static void count_unlabelled(folder_source *s, const char *name)
-{
-    if (s->base.class_count == 0) return;
-    if (s->base.unlabelled++ == 0)
-        snprintf(s->base.unlabelled_first, sizeof s->base.unlabelled_first, "%s", name);
-}
-
 /* Starts listing the folders after entry `from`, as many as may be in flight. */
 static void list_ahead(folder_source *s, leat__buf *path, const leat__dir *dir, size_t from)
 {
@@ -173,10 +166,8 @@ static int walk(folder_source *s, const leat__entry **found, leat_error *err)
         const char *name = leat__dir_name(&f->dir, f->at++);
         if (pass_by(s, name, e->kind == LEAT__ENTRY_FOLDER)) continue;
         LEAT_TRY(set_path(s, f->path_len, name, e->kind == LEAT__ENTRY_FOLDER, err));
-        if (s->depth == 1) {
+        if (s->depth == 1)
             s->label = e->kind == LEAT__ENTRY_FOLDER ? leat__source_class_find(&s->base, name) : -1;
-            if (e->kind != LEAT__ENTRY_FOLDER) count_unlabelled(s, name);
-        }
         if (e->kind == LEAT__ENTRY_FOLDER) {
             s->path.len = f->path_len;
             list_ahead(s, &s->path, &f->dir, f->at - 1);
@@ -386,6 +377,7 @@ int leat__source_folder(leat__source **out, const leat_ingest_opts *opts, leat_e
         n = leat__source_field(base, "label", LEAT_FIELD_INT, err);
         if (n < 0) LEAT_GO(rc, out, n);
         base->label_field = n;
+        base->class_folders = true;
     }
     LEAT_GO(rc, out, count_below(s, &s->path, 0, &base->total, err));
     LEAT_GO(rc, out, enter(s, err));

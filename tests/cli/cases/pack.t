@@ -209,6 +209,14 @@ $ mkdir -p beside/cat
 0
 ! leat pack: warning: 1 image is in no class folder (other.png): the label is -1
 
+# files that are left out are not counted
+$ echo text > beside/readme.txt
+> leat pack beside -o beside.leat -f --strict --on-error skip --json | jget unlabelled skipped; rm beside/readme.txt
+1
+1
+! leat pack: warning: 1 sample was left out (--report FILE lists them)
+! leat pack: warning: 1 image is in no class folder (other.png): the label is -1
+
 # with --strict they stop the run by name, or are left out, counted and listed: a finding
 $ leat pack photos -o bad.leat --strict
 ! leat pack: cat/notes.txt: not an image format that leat reads
