@@ -149,6 +149,7 @@ static int print_json(cli *c, const leat_ingest_stats *st, const char *check, co
     leat__json_ku64(j, "missing", st->missing);
     leat__json_ku64(j, "unlabelled", st->unlabelled);
     leat__json_ku64(j, "in_folders", st->in_folders);
+    leat__json_ku64(j, "blank_labels", st->blank_labels);
     leat__json_kdouble(j, "seconds", st->seconds);
     leat__json_kdouble(j, "samples_per_s",
                        st->seconds > 0 ? (double)(st->samples - st->resumed) / st->seconds : 0);
@@ -298,6 +299,7 @@ const cli_command cli_cmd_pack = {
             {"missing", "samples of tar shards that lack a member"},
             {"unlabelled", "images of this run beside class folders, with the label -1"},
             {"in_folders", "samples of tar shards with images only, in several folders: no labels"},
+            {"blank_labels", "rows of a manifest whose class name begins or ends with a blank"},
             {"seconds", "time taken"},
             {"samples_per_s", "samples written per second by this run"},
             {"resumed", "samples taken over from an interrupted run"},

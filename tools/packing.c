@@ -139,5 +139,11 @@ int cli_packing_end(cli *c, const leat_ingest_opts *o, const leat_ingest_stats *
             c,
             "the members are in folders, and labels are not taken from them: unpack %s and pack the folder",
             o->source_count == 1 ? "the tar" : "the tars");
+    if (st->blank_labels)
+        cli_warn(c,
+                 "%llu label%s or end%s with a blank, the first in line %llu: \"cat\" and \" cat\" are two "
+                 "classes",
+                 (unsigned long long)st->blank_labels, st->blank_labels == 1 ? " begins" : "s begin",
+                 st->blank_labels == 1 ? "s" : "", (unsigned long long)st->blank_label_line);
     return st->skipped ? CLI_FINDING : CLI_OK;
 }

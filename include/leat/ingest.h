@@ -143,7 +143,9 @@ typedef struct leat_ingest_stats {
     uint64_t unlabelled; /* folders: images of this run outside the class folders; their label is -1 */
     char unlabelled_first[64]; /* the first of them, "" when there is none */
     uint64_t frames;           /* samples of this run that are frames of animations */
-    uint64_t in_folders; /* tar shards with images only, in several folders: samples; they have no labels */
+    uint64_t in_folders;   /* tar shards with images only, in several folders: samples; they have no labels */
+    uint64_t blank_labels; /* manifests: rows whose class name begins or ends with a blank */
+    uint64_t blank_label_line; /* line of the first of them, 0 when there is none */
 } leat_ingest_stats;
 
 /* Packs the sources. stats may be NULL; set its struct_size first (0 = up to `changed`, exclusive). It is

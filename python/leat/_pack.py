@@ -117,6 +117,10 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
         n = done["unlabelled"]
         warnings.warn(f"{n} image{'s' if n > 1 else ''} of {shown(source)} {'are' if n > 1 else 'is'} in no class folder: "
                       "the label is -1", AdviceWarning, stacklevel=2)
+    if done["blank_labels"]:
+        n = done["blank_labels"]
+        warnings.warn(f"{shown(source)}: {n} label{'s begin or end' if n > 1 else ' begins or ends'} with a blank, the first in line "
+                      f"{done['blank_label_line']}: 'cat' and ' cat' are two classes", AdviceWarning, stacklevel=2)
     return done
 
 

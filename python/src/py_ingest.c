@@ -40,13 +40,14 @@ static PyObject *stats_dict(const leat_ingest_stats *s)
 {
     typedef unsigned long long u;
     return Py_BuildValue(
-        "{sK sK sK sK sK sK sK sK sK sd ss sK sK sK sK sK sK sK sK sK sK}", "samples", (u)s->samples,
+        "{sK sK sK sK sK sK sK sK sK sd ss sK sK sK sK sK sK sK sK sK sK sK sK}", "samples", (u)s->samples,
         "skipped", (u)s->skipped, "bytes_in", (u)s->bytes_in, "bytes_out", (u)s->bytes_out, "pages",
         (u)s->pages, "shards", (u)s->shards, "resumed", (u)s->resumed, "duplicate_keys", (u)s->duplicate_keys,
         "budget_peak_bytes", (u)s->budget_peak_bytes, "seconds", s->seconds, "source_kind", s->source_kind,
         "changed", (u)s->changed, "ignored", (u)s->ignored, "filtered", (u)s->filtered, "existing",
         (u)s->existing, "animated", (u)s->animated, "recoded", (u)s->recoded, "missing", (u)s->missing,
-        "unlabelled", (u)s->unlabelled, "frames", (u)s->frames, "in_folders", (u)s->in_folders);
+        "unlabelled", (u)s->unlabelled, "frames", (u)s->frames, "in_folders", (u)s->in_folders,
+        "blank_labels", (u)s->blank_labels, "blank_label_line", (u)s->blank_label_line);
 }
 
 /* Adds "check", the JSON of leat check, to the dict. */

@@ -163,6 +163,18 @@ def test_images_beside_class_folders_are_said(tmp_path):
     assert stats["unlabelled"] == 1 and leat.open(tmp_path / "p.leat").column("label").tolist() == [-1, 0]
 
 
+def test_class_names_with_blanks_at_their_ends_are_said(tmp_path):
+    from PIL import Image as pillow
+
+    pillow.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    (tmp_path / "list.csv").write_text("path, label,\tcount \na.png,cat, 2\na.png, cat,\t3 \n")
+    with pytest.warns(leat.AdviceWarning, match="1 label begins or ends with a blank, the first in line 3"):
+        stats = leat.pack(tmp_path / "list.csv", tmp_path / "p.leat")
+    assert (stats["blank_labels"], stats["blank_label_line"]) == (1, 3)
+    packed = leat.open(tmp_path / "p.leat")
+    assert packed.classes() == [" cat", "cat"] and packed.column("count").tolist() == [2, 3]
+
+
 def test_an_image_larger_than_the_default_memory_is_packed(tmp_path):
     """Its 283 MB of pixels are read alone: the default memory with two threads is 256 MiB."""
     with leat.Writer(tmp_path / "in.leat", {"image": "image"}, sync=False) as w:

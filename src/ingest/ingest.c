@@ -642,6 +642,8 @@ static int finish(ingest *in, leat_error *err)
     memcpy(in->stats->ignored_first, in->source->ignored_first, sizeof in->stats->ignored_first);
     in->stats->missing = in->source->missing;
     in->stats->in_folders = in->source->in_folders;
+    in->stats->blank_labels = in->source->blank_labels;
+    in->stats->blank_label_line = in->source->blank_label_line;
     int rc = refuse_empty(in, err);
     if (rc != 0) { /* keep the list: it says why */
         (void)!leat__skipped_list_publish(&in->report, NULL);

@@ -148,10 +148,27 @@ static int check_cells(const manifest_source *s, leat_error *err)
     return row_error(s, text, err);
 }
 
+static bool is_blank(char ch)
+{
+    return ch == ' ' || ch == '\t';
+}
+
+/* Removes the blanks around the text of a cell of the current row, which changes the row. */
+static const char *trim(const char *cell)
+{
+    char *text = (char *)cell; /* a cell of s->csv.row */
+    while (is_blank(*text)) text++;
+    size_t n = strlen(text);
+    while (n > 0 && is_blank(text[n - 1])) n--;
+    if (text[n] != 0) text[n] = 0;
+    return text;
+}
+
 /* ---- first pass ---- */
 
-static void look_at_text(column *c, const char *text, uint64_t line)
+static void look_at_text(column *c, const char *cell, uint64_t line)
 {
+    const char *text = trim(cell);
     int64_t i;
     double f;
     unsigned before = c->saw;
@@ -328,6 +345,8 @@ static int check_labels(const manifest_source *s, leat_error *err)
 static int collect_class(manifest_source *s, const char *name, leat_error *err)
 {
     if (name[0] == '\0') return 0; /* an error of its row */
+    if ((is_blank(name[0]) || is_blank(name[strlen(name) - 1])) && s->base.blank_labels++ == 0)
+        s->base.blank_label_line = s->csv.line;
     int64_t n = leat__source_class(&s->base, name, err);
     if (n < 0) return (int)n;
     /* names repeat: remove duplicates at intervals */
@@ -380,6 +399,8 @@ static int set_label(manifest_source *s, leat__item *item, const char *text, lea
         return item->i >= 0 ? 0
                             : row_error(s, "a label that was not in the file when it was first read", err);
     }
+    text = trim(text);
+    if (text[0] == '\0') return empty_label(s, err);
     return leat__str_to_i64(text, &item->i) ? 0 : row_error(s, leat__str_i64_fault(text), err);
 }
 
@@ -419,8 +440,9 @@ static int set_cell(manifest_source *s, leat__records *run, leat__record *r, uin
     switch (s->base.fields[field].type) {
     case LEAT_FIELD_INT:
         item->absent = false;
+        text = trim(text);
         return leat__str_to_i64(text, &item->i) ? 0 : row_error(s, leat__str_i64_fault(text), err);
-    case LEAT_FIELD_FLOAT: return set_float(s, item, text, err);
+    case LEAT_FIELD_FLOAT: return set_float(s, item, trim(text), err);
     default: return text[0] ? set_text(s, run, item, text, strlen(text), err) : 0;
     }
 }
@@ -616,7 +638,7 @@ static int learn(manifest_source *s, const leat_ingest_opts *opts, leat_error *e
 {
     LEAT_TRY(start_reading(s, err));
     for (uint32_t i = 0; !s->json && i < s->csv.cells; i++)
-        LEAT_TRY(add_column(s, leat__csv_cell(&s->csv, i), err));
+        LEAT_TRY(add_column(s, trim(leat__csv_cell(&s->csv, i)), err));
     if (opts->shuffle) LEAT_TRY(leat__name_list_open(&s->rows, opts->output, err));
     LEAT_TRY(look_at_all(s, opts->shuffle, err));
     LEAT_TRY(make_fields(s, err));

@@ -217,6 +217,12 @@ $ echo text > beside/readme.txt
 ! leat pack: warning: 1 sample was left out (--report FILE lists them)
 ! leat pack: warning: 1 image is in no class folder (other.png): the label is -1
 
+# class names that begin or end with a blank
+$ printf 'path, label\nbeside/other.png,cat\nbeside/cat/1.png, cat\n' > blanks.csv
+> leat pack blanks.csv -o blanks.leat --json | jget blank_labels
+1
+! leat pack: warning: 1 label begins or ends with a blank, the first in line 3: "cat" and " cat" are two classes
+
 # with --strict they stop the run by name, or are left out, counted and listed: a finding
 $ leat pack photos -o bad.leat --strict
 ! leat pack: cat/notes.txt: not an image format that leat reads

@@ -81,6 +81,40 @@ static void csv_with_class_names(void **state)
     end();
 }
 
+/* Blanks around names of the header and numbers are ignored; text keeps them. */
+static void csv_with_blanks(void **state)
+{
+    for (int shuffle = 0; shuffle < 2; shuffle++) {
+        leat_ingest_opts opts = {.struct_size = sizeof opts, .shuffle = (uint32_t)shuffle};
+        opts.output = in_box("blanks.leat");
+        begin("m/blanks.csv",
+              "path, label ,count,\" score\",note\n"
+              "img/a.jpg, 10,\t2 , 0.5, so\n"
+              "img/b.jpg,10 , +3,  ,so \n",
+              &opts);
+        assert_int_equal(source->class_count, 0);
+        assert_int_equal(source->blank_labels, 0);
+        for (int i = 0; i < 2; i++) {
+            assert_true(next());
+            assert_false(rec->failed);
+            bool a = strcmp(leat__records_str(run, rec->key), "img/a.jpg") == 0;
+            assert_int_equal(item("label", LEAT_FIELD_INT)->i, 10);
+            assert_int_equal(item("count", LEAT_FIELD_INT)->i, a ? 2 : 3);
+            assert_true(a ? item("score", LEAT_FIELD_FLOAT)->f == 0.5
+                          : isnan(item("score", LEAT_FIELD_FLOAT)->f));
+            expect_text("note", LEAT_FIELD_TEXT, a ? " so" : "so ");
+            done();
+        }
+        assert_false(next());
+        end();
+    }
+    begin("m/names.csv", "path,label\nimg/a.jpg,cat\nimg/b.jpg, cat\nimg/b.jpg,dog \n", NULL);
+    assert_int_equal(source->class_count, 3);
+    assert_int_equal(source->blank_labels, 2);
+    assert_int_equal(source->blank_label_line, 3);
+    end();
+}
+
 static void csv_with_numbers_and_bad_rows(void **state)
 {
     begin("m/bad.csv",
@@ -304,6 +338,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(csv_with_class_names),
+        cmocka_unit_test(csv_with_blanks),
         cmocka_unit_test(rows_may_have_keys),
         cmocka_unit_test(csv_with_numbers_and_bad_rows),
         cmocka_unit_test(json_lines),
