@@ -7,14 +7,14 @@ import bisect
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
 
 from . import _check
 from ._dataset import Dataset, Sample
-from ._errors import ArgumentError, counted
+from ._errors import ArgumentError, MissingKeyError, counted, shown
 from ._schema import Field
 
 Path = str | os.PathLike
@@ -154,17 +154,56 @@ class Datasets(Sequence):
                 fields.setdefault(field.name, field)
         self.fields = tuple(fields.values())
 
+    @property
+    def keys(self) -> JoinedKeys:
+        """The keys of all packs, in order: a sequence that reads them on demand."""
+        return JoinedKeys(self)
+
+    def classes(self, name: str = "label") -> list[str]:
+        """Returns the class names of an int field; [] when it has none. The lists of packs may differ in length only."""
+        listed = [(part, part.classes(name)) for part in self._with(name)]
+        longest: list[str] = max((names for _, names in listed), key=len)
+        for part, names in listed:
+            if names != longest[:len(names)]:
+                raise ArgumentError(f"{part.path}: field '{name}' has other class names than in the other packs, which number them "
+                                    "differently: leat merge joins the packs and their class names")
+        return longest
+
+    def column(self, name: str) -> np.ndarray:
+        """Returns all values of an int or float field, from the indexes; every pack must have the field."""
+        return np.concatenate([part.column(name) for part in self.parts])
+
+    def _with(self, name: str) -> list[Dataset]:
+        """Returns the packs that have this field."""
+        having = [part for part in self.parts if any(field.name == name for field in part.fields)]
+        if not having:
+            raise MissingKeyError(f"no pack has a field {shown(name)}; they have {', '.join(f.name for f in self.fields)}")
+        return having
+
     def __len__(self) -> int:
         return self.starts[-1]
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
+        if isinstance(index, (str, bytes)):
+            having = [i for i, part in enumerate(self.parts) if index in part]
+            if not having:
+                raise MissingKeyError(f"no pack has a sample with the key {index!r}")
+            if len(having) > 1:
+                paths = " and ".join(self.parts[i].path for i in having[:2])
+                raise ArgumentError(f"the key {index!r} is in {paths}: give the number of the sample")
+            index = self.find(index)
+        part, row = self.place(index)
+        sample: Sample = self.parts[part][row]
+        sample.sample_id = self.starts[part] + row
+        return sample
+
+    def place(self, index: Any) -> tuple[int, int]:
+        """Returns which pack a sample is in, and its row there."""
         number = _check.whole("index", index, -len(self), len(self) - 1) % len(self)
         part = bisect.bisect_right(self.starts, number) - 1
-        sample: Sample = self.parts[part][number - self.starts[part]]
-        sample.sample_id = number
-        return sample
+        return part, number - self.starts[part]
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
@@ -176,3 +215,35 @@ class Datasets(Sequence):
             if index is not None:
                 return start + index
         return None
+
+    def __contains__(self, key: object) -> bool:
+        return any(key in part for part in self.parts)
+
+
+class JoinedKeys(Sequence):
+    """The keys of several packs."""
+
+    def __init__(self, packs: Datasets) -> None:
+        self._packs = packs
+
+    def __len__(self) -> int:
+        return len(self._packs)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        part, row = self._packs.place(index)
+        return self._packs.parts[part].keys[row]
+
+    def __iter__(self) -> Iterator[str]:
+        return chain.from_iterable(part.keys for part in self._packs.parts)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._packs
+
+    def index(self, key: str, start: int = 0, stop: int | None = None) -> int:
+        """Returns the number of the first sample with this key."""
+        found = self._packs.find(key)
+        if found is None:
+            raise ArgumentError(f"there is no sample with the key {shown(key)}")
+        return found

@@ -245,3 +245,35 @@ def test_locate_takes_numbers_of_samples_only(tmp_path):
         for bad in (5, 10**9, -5, [0, -1], [4, 5]):
             with pytest.raises(leat.SampleIndexError, match="is not one of the 5 samples"):
                 loader.locate(bad)
+
+
+def named(path, names, keys, **fields):
+    with leat.Writer(path, {"label": int, **{name: int for name in fields}}, classes={"label": names} if names else None, sync=False) as w:
+        for i, key in enumerate(keys):
+            w.append({"label": i, **fields}, key=key)
+    return str(path)
+
+
+def test_the_dataset_of_several_packs(tmp_path):
+    a = named(tmp_path / "a.leat", ["cat", "dog"], ["x", "y"], score=3)
+    b = named(tmp_path / "b.leat", ["cat", "dog", "owl"], ["y", "z", "w"], score=5)
+    with leat.Loader([a, b], 2, None) as loader:
+        packs = loader.dataset
+        assert packs.classes() == ["cat", "dog", "owl"] and packs.classes("score") == []
+        assert packs.column("label").tolist() == [0, 1, 0, 1, 2] and packs.column("score").tolist() == [3, 3, 5, 5, 5]
+        assert list(packs.keys) == ["x", "y", "y", "z", "w"] and len(packs.keys) == 5
+        assert packs.keys[3] == "z" and packs.keys[1:3] == ["y", "y"] and packs.keys.index("w") == 4
+        assert "w" in packs.keys and "w" in packs and "v" not in packs
+        assert packs["z"].sample_id == 3 and packs["z"]["label"] == 1
+        with pytest.raises(leat.ArgumentError, match="the key 'y' is in .*a.leat and .*b.leat: give the number"):
+            packs["y"]
+        with pytest.raises(KeyError, match="no pack has a sample with the key 'v'"):
+            packs["v"]
+        with pytest.raises(KeyError, match="no pack has a field 'lable'; they have label, score"):
+            packs.classes("lable")
+    c = named(tmp_path / "c.leat", ["dog", "cat"], ["v"])
+    with pytest.warns(leat.AdviceWarning, match="other class names"), leat.Loader([a, c], 2, None, fields=["label"]) as loader:
+        with pytest.raises(leat.ArgumentError, match=r"field 'label' has other class names .*: leat merge joins"):
+            loader.dataset.classes()
+        with pytest.raises(KeyError, match="no field 'score'"):
+            loader.dataset.column("score")
