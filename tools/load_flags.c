@@ -69,7 +69,8 @@ const leat__param cli_load_options[] = {
     CLI_CHOICE("on-error", 0, "fail", "fail|skip|replace", "what to do with a bad sample"),
     CLI_INT("max-bad", 0, "0", 0, 9007199254740992.0, "N",
             "fail when an epoch has more bad samples than this, 0 = no limit"),
-    CLI_PATH("quarantine", 0, NULL, "FILE", "append bad samples to this file as JSON lines"),
+    CLI_PATH("quarantine", 0, NULL, "FILE",
+             "append bad samples to this file as JSON lines; with --on-error skip or replace"),
     CLI_END,
 };
 

@@ -210,10 +210,11 @@ typedef struct leat_loader_opts {
     leat_budget *budget; /* instead of `memory`: a budget shared by several loaders; stays open with them */
     leat_cache cache;
     leat_on_error on_error;
-    uint64_t max_bad;       /* an epoch fails with more bad samples than this; 0 = no limit; not with FAIL */
-    const char *quarantine; /* file to which bad samples are appended as JSON lines; NULL = none */
-    uint32_t rank, world;   /* this rank, and the number of ranks; world 0 = 1 */
-    uint32_t window_pages;  /* quasi only: pages in all windows together; 0 = 4096 */
+    uint64_t max_bad; /* an epoch fails with more bad samples than this; 0 = no limit; not with FAIL */
+    const char
+        *quarantine; /* file to which bad samples are appended as JSON lines; NULL = none; not with FAIL */
+    uint32_t rank, world;  /* this rank, and the number of ranks; world 0 = 1 */
+    uint32_t window_pages; /* quasi only: pages in all windows together; 0 = 4096 */
     uint32_t streams;  /* quasi only: number of windows that a batch draws from, at most window_pages / 8; 0
                           = 64. window_pages and streams are part of the order */
     uint32_t prefetch; /* batches prepared ahead; 0 = the controller decides */

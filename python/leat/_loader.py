@@ -124,7 +124,7 @@ class Loader(Generic[B_co]):
         on_error: what to do with a bad sample. "fail" raises an error, "skip" drops it, "replace" delivers
             another sample instead, the same one in every run
         max_bad: largest number of bad samples per epoch before it is an error; 0 = no limit
-        quarantine: file to list bad samples in, one JSON object per line
+        quarantine: file to list bad samples in, one JSON object per line; not with on_error="fail"
         rank, world_size: this process's share. By default they are detected; ``rank_source`` says how
         window_pages, streams: parameters of "quasi_random"; other values give another order
         prefetch: batches made ahead; 0 = tuned while running

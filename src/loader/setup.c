@@ -50,9 +50,9 @@ static int check_effects(const leat_loader_opts *o, leat_error *err)
     if (!quasi && (o->streams > 0 || o->window_pages > 0))
         return leat__fail(err, LEAT_EINVAL, "`%s` has no effect: `order` is not quasi_random",
                           o->streams > 0 ? "streams" : "window_pages");
-    if (o->max_bad > 0 && o->on_error == LEAT_ON_ERROR_FAIL)
-        return leat__fail(err, LEAT_EINVAL,
-                          "`max_bad` has no effect: `on_error` is fail, at the first bad sample");
+    if ((o->max_bad > 0 || o->quarantine != NULL) && o->on_error == LEAT_ON_ERROR_FAIL)
+        return leat__fail(err, LEAT_EINVAL, "`%s` has no effect: `on_error` is fail, at the first bad sample",
+                          o->max_bad > 0 ? "max_bad" : "quarantine");
     return 0;
 }
 

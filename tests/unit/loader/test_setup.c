@@ -61,6 +61,8 @@ static void wrong_options_are_named(void **state)
     assert_refused(&o, "streams has no effect: order is not quasi_random");
     o = one_thread_opts(), o.window_pages = 4, assert_refused(&o, "window_pages has no effect");
     o = one_thread_opts(), o.max_bad = 1, assert_refused(&o, "max_bad has no effect: on_error is fail");
+    o = one_thread_opts(), o.quarantine = "/nowhere/bad",
+    assert_refused(&o, "quarantine has no effect: on_error is fail");
     o = one_thread_opts(), o.order = (leat_order)7, assert_refused(&o, "order: 7 is not a valid value");
     o = one_thread_opts(), o.drop_last = 9, assert_refused(&o, "drop_last: 9 is not a valid value");
     o = one_thread_opts(), o.ops = "RandomResizedCrp(16)", assert_refused(&o, "RandomResizedCrop");
