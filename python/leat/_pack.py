@@ -307,7 +307,7 @@ def _run(progress: Progress | None, call: Callable[..., Any], first: Any, second
     _check.called("progress", progress)
     control = np.zeros(5, np.uint64)  # cancel, done, total, bytes, skipped
     outcome: dict[str, Any] = {}
-    begun = threading.Event()
+    begun, ended = threading.Event(), threading.Event()
 
     def work() -> None:
         begun.set()
@@ -315,18 +315,21 @@ def _run(progress: Progress | None, call: Callable[..., Any], first: Any, second
             outcome["result"] = call(first, second, control, **options)
         except BaseException as error:
             outcome["error"] = error
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=work, name="leat-pack")
+    # Not Thread.join(): in Python before 3.13, one that Ctrl-C interrupts takes the thread for ended.
     try:
-        thread.start()
-        while thread.is_alive():
-            thread.join(0.05)
+        threading.Thread(target=work, name="leat-pack").start()
+        running = True
+        while running:
+            running = not ended.wait(0.05)
             if progress is not None:
                 progress(*(int(n) for n in control[1:]))
     except BaseException:
         control[0] = 1
         if begun.wait(1):  # Ctrl-C may come before it starts
-            thread.join()
+            ended.wait()
         raise
     if "error" in outcome:
         error = outcome["error"]

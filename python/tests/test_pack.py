@@ -2,7 +2,10 @@
 """leat.pack and leat.export."""
 
 import io
+import os
+import signal
 import tarfile
+import time
 
 import numpy as np
 import pytest
@@ -182,3 +185,25 @@ def test_an_image_larger_than_the_default_memory_is_packed(tmp_path):
     assert leat.pack(tmp_path / "in.leat", tmp_path / "out.leat", threads=2)["samples"] == 1
     (tmp_path / "in.leat").unlink()
     (tmp_path / "out.leat").unlink()
+
+
+def test_ctrl_c_waits_until_the_run_has_stopped():
+    from leat import _pack
+
+    left = []
+
+    def call(first, second, control):
+        time.sleep(0.2)  # the main thread waits
+        os.kill(os.getpid(), signal.SIGINT)
+        while not control[0]:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        left.append(True)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored in a background job
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _pack._run(None, call, "a", "b")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert left == [True]
