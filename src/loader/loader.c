@@ -754,6 +754,8 @@ static leat__state state_of(const leat_loader *l)
             l->opts.drop_last == LEAT_DROP_EMPTY && l->run_used<l->count, .pack_count = packs> 1 ? packs : 0,
         .mix = l->mix,
     };
+    memcpy(s.subset_text, l->subset_text, sizeof s.subset_text);
+    memcpy(s.mix_text, l->mix_text, sizeof s.mix_text);
     memcpy(s.packs, l->digests, s.pack_count * sizeof *s.packs);
     return s;
 }

@@ -227,6 +227,21 @@ void leat__loader_batches(leat_loader *l)
     l->rows = leat__share_count(l->used, l->opts.rank, l->opts.world);
 }
 
+/* Writes what the subset and the weights are. */
+static void describe_subset(leat_loader *l, const leat_loader_opts *given)
+{
+    char *text = l->subset_text, of[48], field[64];
+    const size_t size = sizeof l->subset_text;
+
+    snprintf(of, sizeof of, "a subset of %" PRIu64 " sample%s", l->universe, leat__plural(l->universe));
+    if (given->indices == NULL) snprintf(of, sizeof of, "all samples");
+    if (given->balance != NULL)
+        snprintf(text, size, "balance \"%s\" of %s", leat__str_shown(given->balance, field, sizeof field),
+                 of);
+    else if (given->weights != NULL) snprintf(text, size, "weights of %s", of);
+    else if (given->indices != NULL) snprintf(text, size, "%s", of);
+}
+
 static int set_up_order(leat_loader *l, const leat_loader_opts *given, leat_error *err)
 {
     int rc = 0;
@@ -256,6 +271,7 @@ static int set_up_order(leat_loader *l, const leat_loader_opts *given, leat_erro
         o.weight_count = l->universe;
         l->subset = leat__hash64(o.weights, l->universe * sizeof(double), l->subset + 2);
     }
+    describe_subset(l, given);
     if (given->bucket != LEAT_BUCKET_NONE) {
         LEAT_GO(rc, out, leat__sizes_buckets(l, given, &ends, &o.bucket_count, err));
         o.bucket_ends = ends;

@@ -49,12 +49,14 @@ struct leat_loader {
     leat__order *order;
     uint32_t *page_samples;
     uint64_t *indices;
-    uint64_t universe; /* number of samples to choose from */
-    uint64_t subset;   /* hash of the subset; 0 = all samples */
-    uint64_t *digests; /* digest of each pack */
-    uint64_t mix;      /* hash of how packs are mixed, 0 = they are not */
-    uint64_t count;    /* positions per epoch, all ranks */
-    uint64_t rows;     /* samples of this rank per epoch */
+    uint64_t universe;                  /* number of samples to choose from */
+    uint64_t subset;                    /* hash of the subset; 0 = all samples */
+    char subset_text[LEAT__STATE_TEXT]; /* what it is, for messages; "" = all samples */
+    uint64_t *digests;                  /* digest of each pack */
+    uint64_t mix;                       /* hash of how packs are mixed or of buckets, 0 = there is neither */
+    char mix_text[LEAT__STATE_TEXT];    /* what it is, for messages; "" = neither */
+    uint64_t count;                     /* positions per epoch, all ranks */
+    uint64_t rows;                      /* samples of this rank per epoch */
     uint64_t batches;
     uint64_t used; /* positions covered by those batches: all, or all but the last ones */
     uint64_t run_rows, run_batches,

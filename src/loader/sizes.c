@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "loader/buckets.h"
 #include "loader/oriented.h"
 #include "loader/sources.h"
@@ -386,6 +387,8 @@ int leat__sizes_buckets(leat_loader *l, const leat_loader_opts *given, uint64_t 
                                given->bucket_edge_count > 0 ? given->bucket_edges : NULL, buckets, ends,
                                count, err));
     l->mix = leat__hash64(*ends, *count * sizeof **ends, UINT64_C(11) + given->bucket);
+    snprintf(l->mix_text, sizeof l->mix_text, "%u bucket%s by %s", *count, leat__plural(*count),
+             given->bucket == LEAT_BUCKET_ASPECT ? "aspect" : "size");
 out:
     leat__free(values);
     return rc;

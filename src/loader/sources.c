@@ -4,6 +4,7 @@
  */
 #include "loader/sources.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -130,6 +131,20 @@ static void share_pages(const leat_loader *l, leat__share_source *list, uint32_t
     }
 }
 
+/* Writes how many samples come of each pack per epoch, and how. */
+static void describe_mix(leat_loader *l, const uint64_t *draws, uint32_t parts, const leat__shares_opts *o)
+{
+    static const char *const batches[] = {"shuffled", "stratified", "single"};
+    char numbers[64] = "";
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < parts && n < sizeof numbers; i++)
+        n += (size_t)snprintf(numbers + n, sizeof numbers - n, "%s%" PRIu64, i > 0 ? ", " : "", draws[i]);
+    snprintf(l->mix_text, sizeof l->mix_text, "a mix of %s%s samples per epoch, batches %s%s", numbers,
+             n >= sizeof numbers ? " …" : "", batches[o->batches],
+             o->replacement ? ", with replacement" : "");
+}
+
 int leat__sources_shares(leat_loader *l, const leat_loader_opts *given, uint64_t pages,
                          leat__share_source **list, leat__shares_opts *o, leat_error *err)
 {
@@ -163,6 +178,7 @@ int leat__sources_shares(leat_loader *l, const leat_loader_opts *given, uint64_t
                              .streams = l->opts.streams,
                              .window_pages = l->opts.window_pages};
     l->mix = leat__hash64(draws, parts * sizeof *draws, 3 + given->mix_batches * 2 + o->replacement);
+    describe_mix(l, draws, parts, o);
 out:
     leat__free(size);
     leat__free(draws);

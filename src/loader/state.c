@@ -87,6 +87,8 @@ int leat__state_write(const leat__state *s, leat__buf *out)
         leat__json_ku64(&j, "window_pages", s->window_pages);
     }
     leat__json_kbool(&j, "drop_last", s->drop_last != 0);
+    if (s->subset_text[0] != 0) leat__json_kstr(&j, "subset_text", s->subset_text);
+    if (s->mix_text[0] != 0) leat__json_kstr(&j, "mix_text", s->mix_text);
     if (s->left_out != 0) leat__json_kbool(&j, "left_out", true);
     leat__json_end(&j);
     return leat__buf_status(out);
@@ -142,6 +144,13 @@ static int read_packs(const json_t *root, leat__state *s, leat_error *err)
     return 0;
 }
 
+/* Reads an optional text for messages. */
+static void get_text(const json_t *root, const char *key, char *out)
+{
+    const char *text = json_string_value(json_object_get(root, key));
+    if (text != NULL) (void)leat__str_shown(text, out, LEAT__STATE_TEXT);
+}
+
 static int read_root(const json_t *root, leat__state *s, leat_error *err)
 {
     uint64_t version = 0;
@@ -173,6 +182,8 @@ static int read_root(const json_t *root, leat__state *s, leat_error *err)
     const json_t *left_out = json_object_get(root, "left_out");
     if (left_out != NULL && !json_is_boolean(left_out)) return bad_state("left_out", err);
     s->left_out = json_is_true(left_out);
+    get_text(root, "subset_text", s->subset_text);
+    get_text(root, "mix_text", s->mix_text);
     return 0;
 }
 
@@ -194,6 +205,23 @@ int leat__state_parse(leat__state *s, const char *text, leat_error *err)
     leat__fail(err, LEAT_EINVAL, "loader state: its " what " is %" PRIu64 ", this loader's is %" PRIu64,     \
                (uint64_t)(other), (uint64_t)(mine))
 
+/* Fails: the state has `other`, this loader `mine`. Their hashes differ, 0 for `none`; a state of an older
+ * leat has no text. */
+static int refuse(const char *none, const char *some, uint64_t mine, const char *mine_text, uint64_t other,
+                  const char *other_text, leat_error *err)
+{
+    char digests[2][40] = {"", ""};
+    if (other == 0) other_text = none;
+    else if (other_text[0] == 0) other_text = some;
+    if (mine == 0) mine_text = none;
+    if (strcmp(mine_text, other_text) == 0) {
+        snprintf(digests[0], sizeof digests[0], " (digest %016" PRIx64 ")", other);
+        snprintf(digests[1], sizeof digests[1], " with others (digest %016" PRIx64 ")", mine);
+    }
+    return leat__fail(err, LEAT_EINVAL, "loader state: it has %s%s, this loader has %s%s", other_text,
+                      digests[0], mine_text, digests[1]);
+}
+
 /* Checks that the packs are the same; err names the pack that differs. */
 static int check_packs(const leat__state *mine, const leat__state *other, leat_error *err)
 {
@@ -209,28 +237,9 @@ static int check_packs(const leat__state *mine, const leat__state *other, leat_e
                               i + 1, mine->pack_count, other->packs[i], mine->packs[i]);
     }
     if (mine->mix != other->mix)
-        return leat__fail(err, LEAT_EINVAL,
-                          "loader state: its packs were mixed in another way (weights, `repeat`, "
-                          "`choose`, `epoch_size`, `mix_batches` or `replacement`), or its buckets differ: "
-                          "its epoch has %" PRIu64 " samples (digest %016" PRIx64 "), this loader's %" PRIu64
-                          " (%016" PRIx64 ")",
-                          other->count, other->mix, mine->count, mine->mix);
+        return refuse("no mix and no buckets", "a mix or buckets", mine->mix, mine->mix_text, other->mix,
+                      other->mix_text, err);
     return 0;
-}
-
-#define SUBSET "a subset (indices, `keys`, `select`) or weights (`balance`)"
-
-/* Fails: the subsets differ. The state has only their hashes, 0 for all samples. */
-static int refuse_subset(const leat__state *mine, const leat__state *other, leat_error *err)
-{
-    if (other->subset == 0)
-        return leat__fail(err, LEAT_EINVAL, "loader state: this loader has " SUBSET ", the state has none");
-    if (mine->subset == 0)
-        return leat__fail(err, LEAT_EINVAL, "loader state: it has " SUBSET ", this loader has none");
-    return leat__fail(err, LEAT_EINVAL,
-                      "loader state: it has " SUBSET " of %" PRIu64 " samples and digest %016" PRIx64
-                      ", this loader's has %" PRIu64 " and %016" PRIx64,
-                      other->count, other->subset, mine->count, mine->subset);
 }
 
 int leat__state_check(const leat__state *mine, const leat__state *other, leat_error *err)
@@ -251,7 +260,9 @@ int leat__state_check(const leat__state *mine, const leat__state *other, leat_er
                           "epoch %" PRIu64 " without it",
                           other->order_version, leat__order_name(other->order), mine->order_version,
                           other->epoch, other->epoch + 1);
-    if (mine->subset != other->subset) return refuse_subset(mine, other, err);
+    if (mine->subset != other->subset)
+        return refuse("all samples", "a subset or weights", mine->subset, mine->subset_text, other->subset,
+                      other->subset_text, err);
     if (mine->seed != other->seed) return DIFFERS("seed", other->seed, mine->seed);
     if (mine->count != other->count) return DIFFERS("number of samples per epoch", other->count, mine->count);
     if (mine->global_batch != other->global_batch)
@@ -259,6 +270,8 @@ int leat__state_check(const leat__state *mine, const leat__state *other, leat_er
     if (mine->streams != other->streams) return DIFFERS("`streams`", other->streams, mine->streams);
     if (mine->window_pages != other->window_pages)
         return DIFFERS("`window_pages`", other->window_pages, mine->window_pages);
-    if (mine->drop_last != other->drop_last) return DIFFERS("`drop_last`", other->drop_last, mine->drop_last);
+    if (mine->drop_last != other->drop_last)
+        return leat__fail(err, LEAT_EINVAL, "loader state: its `drop_last` is %s, this loader's is %s",
+                          other->drop_last ? "true" : "false", mine->drop_last ? "true" : "false");
     return 0;
 }

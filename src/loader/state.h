@@ -14,6 +14,7 @@
 #include "base/error.h"
 
 #define LEAT__STATE_VERSION 1
+#define LEAT__STATE_TEXT 128u
 
 typedef struct leat__state {
     uint64_t fingerprint; /* of the pack */
@@ -28,8 +29,10 @@ typedef struct leat__state {
     uint32_t drop_last;
     /* several packs */
     uint32_t pack_count;                     /* 0 for one pack */
-    uint64_t mix;                            /* hash of how they are mixed, 0 = they are not */
+    uint64_t mix;                            /* hash of how they are mixed, or of buckets; 0 = neither */
     uint64_t packs[LEAT_LOADER_SOURCES_MAX]; /* digest of each */
+    /* What `subset` and `mix` are, for messages; "" = nothing, or an older leat wrote the state. */
+    char subset_text[LEAT__STATE_TEXT], mix_text[LEAT__STATE_TEXT];
     uint32_t left_out; /* LEAT_DROP_EMPTY left out the last, smaller global batch in this world */
 } leat__state;
 

@@ -51,7 +51,7 @@ $ leat load b.leat a.leat --config mix.yaml --resume s.json
 = 2
 
 $ leat load a.leat b.leat --config mix.yaml --mix 1,2 --resume s.json
-! leat load: s.json: loader state: its packs were mixed in another way (weights, --repeat, --choose, --epoch-size, --mix-batches or --replacement), or its buckets differ: its epoch has 40 samples (digest *), this loader's 40 (*) (glob)
+! leat load: s.json: loader state: it has a mix of 10, 30 samples per epoch, batches single, this loader has a mix of 13, 27 samples per epoch, batches single
 = 2
 
 # wrong usage

@@ -71,8 +71,12 @@ $ leat load photos.leat --batch 2 --stop-after 2 --state s.json > /dev/null
 ! leat load: s.json: loader state: its seed is 0, this loader's is 7
 ! leat load: s.json: loader state: its global batch (batch size x ranks) is 2, this loader's is 3
 ! leat load: s.json: loader state: its order is random, this loader's is sequential
-! leat load: s.json: loader state: its --drop-last is 0, this loader's is 1
-! leat load: s.json: loader state: this loader has a subset (indices, --keys, --select) or weights (--balance), the state has none
+! leat load: s.json: loader state: its --drop-last is false, this loader's is true
+! leat load: s.json: loader state: it has all samples, this loader has balance "label" of all samples
+
+$ leat load photos.leat --batch 2 --stop-after 2 --state s.json > /dev/null
+> leat load photos.leat --batch 2 --resume s.json --bucket aspect --buckets 1; rm s.json
+! leat load: s.json: loader state: it has no mix and no buckets, this loader has 1 bucket by aspect
 
 $ leat pack photos -o photos.leat --force --json | jget samples
 3

@@ -7,6 +7,9 @@
 
 static const leat__state sample = {.fingerprint = UINT64_C(0xfedcba9876543210),
                                    .subset = 5,
+                                   .subset_text = "a subset of 7 samples",
+                                   .mix = 3,
+                                   .mix_text = "4 buckets by size",
                                    .order = LEAT_ORDER_QUASI,
                                    .order_version = 2,
                                    .seed = UINT64_MAX,
@@ -48,16 +51,21 @@ static void what_differs_is_named(void **state)
     DIFFERS(order, LEAT_ORDER_RANDOM, "its order is random, this loader's is quasi_random");
     DIFFERS(order_version, 1,
             "version 1 of the quasi_random order, this build of leat gives version 2: finish its epoch 3");
-    DIFFERS(subset, 0,
-            "this loader has a subset (indices, keys, select) or weights (balance), the state has none");
-    DIFFERS(subset, 6, "and digest 0000000000000006, this loader's has");
-    DIFFERS(mix, 7, "(digest 0000000000000007), this loader's");
+    DIFFERS(subset, 0, "it has all samples, this loader has a subset of 7 samples");
+    DIFFERS(subset, 6,
+            "it has a subset of 7 samples (digest 0000000000000006), this loader has a subset of 7 "
+            "samples with others (digest 0000000000000005)");
+    DIFFERS(mix, 7, "it has 4 buckets by size (digest 0000000000000007), this loader has 4 buckets by size");
+    DIFFERS(mix, 0, "it has no mix and no buckets, this loader has 4 buckets by size");
+    s = sample, s.mix = 7, s.mix_text[0] = 0; /* of an older leat */
+    assert_code(LEAT_EINVAL, leat__state_check(&sample, &s, &err));
+    assert_contains(err.message, "it has a mix or buckets, this loader has 4 buckets by size");
     DIFFERS(seed, 6, "its seed is 6, this loader's is");
     DIFFERS(count, 6, "its number of samples per epoch is 6, this loader's is");
     DIFFERS(global_batch, 512, "its global batch (batch size x ranks) is 512, this loader's is 1024");
     DIFFERS(streams, 8, "its streams is 8, this loader's is");
     DIFFERS(window_pages, 8, "its window_pages is 8, this loader's is");
-    DIFFERS(drop_last, 0, "its drop_last is 0, this loader's is 1");
+    DIFFERS(drop_last, 0, "its drop_last is false, this loader's is true");
     s = sample;
     s.epoch = 9;
     s.position = 7;
