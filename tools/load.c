@@ -99,6 +99,11 @@ static int resume(job *j, const char *path, leat_error *err)
     if (inner == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, len, "the state"));
     rc = leat_loader_restore(j->loader, inner, err);
     if (rc != 0) leat__error_context(err, "%s", path);
+    if (rc == 0 && j->epoch >= j->flags.epochs)
+        rc = leat__fail(err, LEAT_EINVAL,
+                        "%s: is in epoch %" PRIu64 ", and `epochs` %" PRIu64 " ends with epoch %" PRIu64
+                        ": give the number of all epochs, %" PRIu64 " or more",
+                        path, j->epoch, j->flags.epochs, j->flags.epochs - 1, j->epoch + 1);
 out:
     json_decref(root);
     free(inner);
@@ -296,14 +301,14 @@ static int run_job(job *j, leat_error *err)
     int rc = 0;
 
     j->run_ns = leat__clock_ns();
-    for (uint64_t e = 0; e < j->flags.epochs && !stopped && rc == 0; e++) {
+    for (j->epoch = 0; j->epoch < j->flags.epochs && !stopped && rc == 0; j->epoch++) {
         j->begin_ns = leat__clock_ns();
         j->cpu_begin_ns = leat__clock_process_ns();
         j->first_ns = j->rows = j->bytes = 0;
-        if (e == 0 && from != NULL) {
+        if (from != NULL) {
             LEAT_TRY(resume(j, from, err));
+            from = NULL;
         } else {
-            j->epoch = e == 0 ? 0 : j->epoch + 1;
             j->samples = j->digest = 0;
             LEAT_TRY(leat_loader_begin(j->loader, j->epoch, err));
         }

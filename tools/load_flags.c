@@ -56,7 +56,7 @@ const leat__param cli_load_options[] = {
             "number of classes for MixUp and CutMix, 0 = as many as the field has class names"),
     CLI_CHOICE("order", 0, LEAT__DEFAULT_ORDER_NAME, LEAT__ORDER_CHOICES, "order of the samples"),
     CLI_INT("seed", 0, "0", 0, 9007199254740992.0, "S", "seed of order and augmentation"),
-    CLI_INT("epochs", 'e', "1", 1, 1000000, "E", "number of epochs"),
+    CLI_INT("epochs", 'e', "1", 1, 1000000, "E", "number of epochs; with --resume, those before it included"),
     CLI_FLAG("drop-last", 0, "drop the last, smaller batch"),
     CLI_FLAG("keep-last", 0, "keep the last batch even if some ranks then get an empty one"),
     CLI_PATH("keys", 0, NULL, "FILE", "only the samples with these keys, one per line"),

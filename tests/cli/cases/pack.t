@@ -74,6 +74,16 @@ $ leat load photos.leat --batch 2 --stop-after 2 --state s.json > /dev/null
 ! leat load: s.json: loader state: its --drop-last is false, this loader's is true
 ! leat load: s.json: loader state: it has all samples, this loader has balance "label" of all samples
 
+# --epochs counts all epochs, so that a resumed run ends as the uninterrupted one does
+$ leat load photos.leat --batch 1 --size 32 --epochs 2 --digest --json | tail -n 1 | jget digest > whole
+> leat load photos.leat --batch 1 --size 32 --epochs 2 --digest --stop-after 2 --state s.json > /dev/null
+> leat load photos.leat --batch 1 --size 32 --epochs 2 --digest --resume s.json --json > resumed; wc -l < resumed
+> tail -n 1 resumed | jget digest | cmp - whole
+> leat load photos.leat --batch 1 --size 32 --epochs 2 --stop-after 5 --state s.json > /dev/null
+> leat load photos.leat --batch 1 --size 32 --resume s.json; rm s.json whole resumed
+2
+! leat load: s.json: is in epoch 1, and --epochs 1 ends with epoch 0: give the number of all epochs, 2 or more
+
 $ leat load photos.leat --batch 2 --stop-after 2 --state s.json > /dev/null
 > leat load photos.leat --batch 2 --resume s.json --bucket aspect --buckets 1; rm s.json
 ! leat load: s.json: loader state: it has no mix and no buckets, this loader has 1 bucket by aspect
