@@ -91,9 +91,7 @@ static int run(cli *c)
     o.select = cli_str(c, "select");
     o.replace = cli_flag(c, "force");
     o.to = (uint32_t)cli_choice(c, "to");
-    if (cli_given(c, "shard-bytes") && o.to == LEAT_EXPORT_FILES)
-        return cli_usage(c, "--shard-bytes has no effect: --to folder writes a file per image");
-    o.shard_bytes = cli_bytes(c, "shard-bytes");
+    if (cli_given(c, "shard-bytes")) o.shard_bytes = cli_bytes(c, "shard-bytes");
     o.progress = on_progress;
     o.failure = on_failure;
     o.cookie = &w;

@@ -33,13 +33,13 @@ static const leat__param packing[] = {
 };
 
 static const leat__param images[] = {
-    CLI_CHOICE("images", 0, "tiled", "keep|tiled|raw|mix",
+    CLI_CHOICE("images", 0, "tiled", "auto|keep|tiled|raw|mix",
                "how images are stored: untouched, JPEGs re-coded without loss for fast "
-               "decoding, as pixels, or a mix of untouched and pixels"),
+               "decoding, as pixels, or a mix of untouched and pixels; auto = tiled"),
     CLI_CHOICE("tiles", 0, "small", "small|fast",
                "tiled images: the bytes of the JPEGs, or a tenth more and faster to decode"),
     CLI_FLOAT("mix-raw", 0, "0.5", 0, 1, "P", "share of images stored as pixels in a mix"),
-    CLI_INT("max-side", 0, "0", 0, 65500, "N",
+    CLI_INT("max-side", 0, "0", 0, LEAT_MAX_SIDE, "N",
             "make larger images smaller, antialiased, to this many pixels; 0 = never"),
     CLI_INT("quality", 0, "0", 0, 100, "Q",
             "encode every image as JPEG of this quality; 0 = only resized images, with quality 90"),
@@ -88,8 +88,6 @@ static const leat__param limits[] = {
 
 static int fill(cli *c, leat_ingest_opts *o, leat_error *err)
 {
-    static const leat_image_mode modes[] = {LEAT_IMAGES_KEEP, LEAT_IMAGES_TILED, LEAT_IMAGES_RAW,
-                                            LEAT_IMAGES_MIX};
     leat_ingest_opts_init(o);
     o->output = cli_str(c, "output");
     o->resume = cli_flag(c, "resume");
@@ -99,7 +97,7 @@ static int fill(cli *c, leat_ingest_opts *o, leat_error *err)
     o->report = cli_str(c, "report");
     o->threads = (uint32_t)cli_int(c, "threads");
     o->memory = cli_bytes(c, "memory");
-    o->images = modes[cli_choice(c, "images")];
+    o->images = (uint32_t)cli_choice(c, "images");
     o->fast_tiles = cli_choice(c, "tiles") == 1;
     o->mix_raw = cli_float(c, "mix-raw");
     o->max_side = (uint32_t)cli_int(c, "max-side");
@@ -120,7 +118,7 @@ static int fill(cli *c, leat_ingest_opts *o, leat_error *err)
     o->max_sample_bytes = cli_bytes(c, "max-sample-bytes");
     o->max_scans = (uint32_t)cli_int(c, "max-scans");
     o->max_work = (uint64_t)cli_int(c, "max-work");
-    if (cli_given(c, "tiles") && o->images != LEAT_IMAGES_TILED)
+    if (cli_given(c, "tiles") && o->images != LEAT_IMAGES_TILED && o->images != LEAT_IMAGES_AUTO)
         return leat__fail(err, LEAT_EINVAL, "--tiles needs --images tiled");
     if (cli_given(c, "mix-raw") && o->images != LEAT_IMAGES_MIX)
         return leat__fail(err, LEAT_EINVAL, "--mix-raw needs --images mix");

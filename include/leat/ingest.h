@@ -53,13 +53,15 @@ typedef enum leat_merge_keys {
 } leat_merge_keys;
 
 /* 0 means the default that the comment names. */
+#define LEAT_MAX_SIDE 65500 /* largest `max_side` */
+
 typedef struct leat_ingest_opts {
     uint32_t struct_size;
     uint32_t source_count;
     const char *const *sources; /* one folder or manifest, or several tar shards, TFRecord files or packs */
     const char *output;
     uint32_t images;   /* leat_image_mode */
-    uint32_t max_side; /* larger images are downscaled, with antialiasing; 0 = never */
+    uint32_t max_side; /* larger images are downscaled, with antialiasing; 0 = never; at most LEAT_MAX_SIDE */
     uint32_t quality;  /* 1..100: encode every image as a JPEG of this quality; 0 = only images that must be
                           encoded, with 90 */
     uint32_t threads;  /* 0 = usable CPUs */
@@ -171,10 +173,11 @@ typedef struct leat_export_opts {
     void *cookie;
     /* Called for each sample that could not be written; the export continues. May be NULL. */
     void (*failure)(void *cookie, const leat_error *why);
-    uint32_t to;          /* leat_export_form */
-    uint32_t reserved;    /* 0 */
-    uint64_t shard_bytes; /* a shard or table ends after the sample that reaches it; 0 = 1 GiB */
-    const char *select;   /* only the rows that this selection chooses (leat_pack_select); not with keys */
+    uint32_t to;       /* leat_export_form */
+    uint32_t reserved; /* 0 */
+    uint64_t
+        shard_bytes; /* a shard or table ends after the sample that reaches it; 0 = 1 GiB; not with FILES */
+    const char *select; /* only the rows that this selection chooses (leat_pack_select); not with keys */
 } leat_export_opts;
 
 typedef struct leat_export_stats {

@@ -235,7 +235,7 @@ def split(path: Path, parts: Mapping[str, float], output: Path | None = None, *,
     source = _check.path("path", path)
     if not isinstance(parts, Mapping) or not parts:
         raise ArgumentError('parts: a dict of names and shares is expected, such as {"train": 0.9, "val": 0.1}')
-    names = {_check.text("parts", name): _check.real(f"parts: {name}", share, 0, 1) for name, share in parts.items()}
+    names = {_check.text("parts", name): _check.real(f"parts: {name}", share, -1e300, 1e300) for name, share in parts.items()}
     bad = next((name for name in names if "/" in name or not name), None)
     if bad is not None:
         raise ArgumentError(f"parts: {bad!r} is not a name of a part")

@@ -129,6 +129,17 @@ def test_wrong_numbers_are_refused(tmp_path, options):
         leat.pack(tmp_path, tmp_path / "x.leat", **options)
 
 
+def test_what_the_command_refuses_is_refused(plain, tmp_path):
+    with pytest.raises(leat.ArgumentError, match="max_side: 1000000 is above 65500"):
+        leat.pack(plain, tmp_path / "p.leat", max_side=1_000_000)
+    with pytest.raises(leat.ArgumentError, match="shard_bytes has no effect: to folder writes a file per image"):
+        leat.export(plain, tmp_path / "out", shard_bytes="5M")
+    for share in (-1, 0, 1.5):
+        with pytest.raises(leat.ArgumentError, match="is .*, not above 0 and up to 1"):
+            leat.split(plain, {"a": share})
+    assert not (tmp_path / "out").exists()
+
+
 def test_stray_files_and_empty_folders(tmp_path, images):
     folder = tmp_path / "photos" / "a"
     folder.mkdir(parents=True)

@@ -610,6 +610,9 @@ static int remove_later(const leat_export_opts *o, uint64_t first, leat_export_s
 static int refuse_form(const leat_export_opts *o, leat_error *err)
 {
     if (o->to > LEAT_EXPORT_PARQUET) return leat__fail(err, LEAT_EINVAL, "%u is not a form of export", o->to);
+    if (o->to == LEAT_EXPORT_FILES && o->shard_bytes > 0)
+        return leat__fail(err, LEAT_EINVAL,
+                          "`shard_bytes` has no effect: `to` folder writes a file per image");
     if (o->to != LEAT_EXPORT_FILES && leat__path_remote(o->folder))
         return leat__fail(err, LEAT_ENOTSUP,
                           "%s: shards can only be written to a local folder; copy them afterwards",

@@ -885,6 +885,8 @@ int leat__ingest_inspected(const leat_ingest_opts *opts, const leat__inspector *
     if (o.append && leat__path_remote(o.output))
         return leat__fail(err, LEAT_ENOTSUP, "%s: only packs on this machine can be appended to", o.output);
     if (o.frames > 1) return leat__fail(err, LEAT_EINVAL, "frames: %u is not 0 or 1", o.frames);
+    if (o.max_side > LEAT_MAX_SIDE)
+        return leat__fail(err, LEAT_EINVAL, "`max_side`: %u is above %d", o.max_side, LEAT_MAX_SIDE);
     if (o.merge > LEAT_MERGE_RENAME || (o.merge && (o.append || o.images || o.max_side || o.quality ||
                                                     o.shuffle || o.keys || o.select || o.frames)))
         return leat__fail(

@@ -152,7 +152,7 @@ $ leat split p.leat --parts one
 $ leat export p.leat -o files --shard-bytes 2M
 > leat pack p.leat -o again.leat --strict
 > ls files again.leat 2> /dev/null
-! leat export: --shard-bytes has no effect: --to folder writes a file per image (see leat export --help)
+! leat export: --shard-bytes has no effect: --to folder writes a file per image
 ! leat pack: p.leat: not a folder of images, so --strict has no effect
 = 2
 

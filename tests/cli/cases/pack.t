@@ -447,12 +447,15 @@ $ leat pack photos -o x.leat --images keep --tiles fast
 ! leat pack: --tiles needs --images tiled (see leat pack --help)
 = 2
 
+$ leat pack photos.leat -o auto.leat --images auto --tiles fast --json | jget samples
+3
+
 $ leat pack photos -o x.leat --mix-raw 0.5
 ! leat pack: --mix-raw needs --images mix (see leat pack --help)
 = 2
 
 $ leat pack photos -o x.leat --images jpeg
-! leat pack: --images: 'jpeg' is not one of keep|tiled|raw|mix (see leat pack --help)
+! leat pack: --images: 'jpeg' is not one of auto|keep|tiled|raw|mix (see leat pack --help)
 = 2
 
 $ leat verify photos/cat/1.png
