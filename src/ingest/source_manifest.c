@@ -315,7 +315,10 @@ static int make_fields(manifest_source *s, leat_error *err)
         bool label = (int)i == s->label_column;
         n = leat__source_field(&s->base, label ? "label" : c->name, label ? LEAT_FIELD_INT : type_of(s, c),
                                err);
-        if (n < 0) return n;
+        if (n < 0) {
+            leat__error_context(err, "%s", s->shown);
+            return n;
+        }
         c->field = n;
         if (label) s->base.label_field = n;
     }
@@ -348,7 +351,10 @@ static int collect_class(manifest_source *s, const char *name, leat_error *err)
     if ((is_blank(name[0]) || is_blank(name[strlen(name) - 1])) && s->base.blank_labels++ == 0)
         s->base.blank_label_line = s->csv.line;
     int64_t n = leat__source_class(&s->base, name, err);
-    if (n < 0) return (int)n;
+    if (n < 0) {
+        leat__error_context(err, "%s:%llu", s->shown, (unsigned long long)s->csv.line);
+        return (int)n;
+    }
     /* names repeat: remove duplicates at intervals */
     if (s->base.class_count >= 65536 && (s->base.class_count & 65535) == 0)
         leat__source_classes_sort(&s->base);

@@ -474,7 +474,11 @@ $ mkdir -p odd/$(printf 'caf\351') odd/caf && cp photos/cat/1.png odd/$(printf '
 4
 4
 ! leat pack: the class name "caf\xe9" is not UTF-8: rename it
-! leat pack: the class name "caf\xe9" is not UTF-8: rename it
+! leat pack: odd.csv:2: the class name "caf\xe9" is not UTF-8: rename it
+
+$ printf 'path,image\nphotos/cat/1.png,x\n' > twice.csv; leat pack twice.csv -o twice.leat
+! leat pack: twice.csv: two fields have the name "image"
+= 4
 
 # a folder that is not there is named, not the temporary file in it
 $ mkdir src && printf x > src/a.txt && leat pack src -o nodir/x.leat
