@@ -42,6 +42,8 @@ class Batch(tuple):
         return tuple.__getitem__(self, key)
 
     def __getattr__(self, name: str) -> Any:  # only called for names that are not attributes
+        if name in self.names:
+            raise AttributeError(f"the field {name!r} is not an attribute: batch[{name!r}]", name=name, obj=self)
         raise AttributeError(f"the batch has no field {name!r} (it has {', '.join(self.names)})",
                              name=name, obj=self)
 

@@ -282,7 +282,7 @@ class Loader(Generic[B_co]):
             self._packs[0] if self._mix is None else None, **several, batch_size=self.batch_size, images=images,
             order=_check.one_of("order", order, _ORDERS), seed=self.seed, drop_last=_DROPS[drop],
             threads=self._threads, memory=_check.size("memory", memory),
-            cache=_CACHES["os"] if folder is not None else _check.one_of("cache", cache, _CACHES),
+            cache=_CACHES["os"] if folder is not None else _check.one_of("cache", cache, _CACHES | {"disk:DIR": 0}),
             on_error=_check.one_of("on_error", on_error, _POLICIES),
             max_bad=_check.whole("max_bad", max_bad),
             quarantine=None if quarantine is None else _check.output(
@@ -306,7 +306,7 @@ class Loader(Generic[B_co]):
             decode=_check.one_of("decode", decode, _DECODES), collate=laid,
             pad_multiple=_check.whole("pad_multiple", pad_multiple, 1, 65536),
             pad_value=_check.real("pad_value", pad_value, -1e9, 1e9), pad_mask=_check.flag("pad_mask", pad_mask),
-            bucket=0 if bucket is None else _check.one_of("bucket", bucket, _BUCKETS), **_buckets(buckets))
+            bucket=0 if bucket is None else _check.one_of("bucket", bucket, _BUCKETS), **_buckets(bucket, buckets))
         self._check_locked = self.device != "cpu"
         self._checks_left = 1000 if cache == "process" else 1  # pages of a cache are locked as it fills
         self._asked_fields = fields
@@ -397,6 +397,8 @@ class Loader(Generic[B_co]):
         made, own = "_made" in self.__dict__, type(self) is Loader and name[:1] != "_"
         if name in ("image", "batch_size") and made:
             raise AttributeError(f"leat.Loader.{name} is read-only: loader.set({name}=...) changes it")
+        if name == "epoch" and made:
+            raise AttributeError("leat.Loader.epoch is read-only: loader.set_epoch(...) changes it")
         if made and (name in _FIXED or (own and name not in _SETTABLE and hasattr(self, name))):
             raise AttributeError(
                 f"leat.Loader.{name} is read-only: make a new leat.Loader with the other value, and hand it "
@@ -789,11 +791,13 @@ def _roles(follow: Any, roles: Mapping[str, Role], loader: Loader[Any]) -> str |
                       inspect.signature(Loader).parameters)
 
 
-def _buckets(buckets: Any) -> dict[str, Any]:
+def _buckets(bucket: str | None, buckets: Any) -> dict[str, Any]:
     """A number of buckets, or their edges, as C takes them."""
     if isinstance(buckets, (Sequence, np.ndarray)) and not isinstance(buckets, (str, bytes)):
         if len(buckets) == 0:
             raise ArgumentError("buckets: the list is empty")
+        if bucket is None:
+            raise ArgumentError("buckets has no effect: bucket is not given")
         return {"edges": np.array([_check.real("buckets", one, -1e300, 1e300) for one in buckets], np.float64)}
     return {"buckets": _check.whole("buckets", buckets, 0, 65536)}
 
@@ -804,7 +808,6 @@ def _images(image: Any, fields: Sequence[str] | None, channels_last: bool,
     names = None if fields is None else _check.several("fields", fields)
     if image is not None and not isinstance(image, (str, ops.Op, Mapping, Sequence)):
         raise ArgumentError(f"image: {shown(image)} is neither a pipeline nor a dict of them")
-    suffix = "; ToLayout(nhwc)" if channels_last else ""
     if image is None:
         if channels_last:
             raise ArgumentError("channels_last has no effect: there are no images")
@@ -812,7 +815,7 @@ def _images(image: Any, fields: Sequence[str] | None, channels_last: bool,
             names = [f.name for f in loader.dataset.fields if f.type != "image"]
         return names, None
     if isinstance(image, Mapping):
-        images = [(name, field, text + suffix) for name, field, text in map(ops.view, image.items())]
+        images = [(name, field, ops.laid_out(text, channels_last)) for name, field, text in map(ops.view, image.items())]
         if names is not None:
             names += [field for _, field, _ in images if field is not None and field not in names]
         return names, images
@@ -821,4 +824,4 @@ def _images(image: Any, fields: Sequence[str] | None, channels_last: bool,
         return names, None  # the default: fine for packs without images too
     if names is not None:  # asked for by its pipeline
         names += [f.name for f in loader.dataset.fields if f.type == "image"][:1]
-    return names, [(None, None, text + suffix)]
+    return names, [(None, None, ops.laid_out(text, channels_last))]

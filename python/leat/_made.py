@@ -54,7 +54,7 @@ class Maker:
         index = {f.name: i for i, f in enumerate(fields)}
         self.images: list[tuple[int, _leat.Pipeline]] = []
         self.names: list[str] = []
-        for name, field, text in _views(path, fields, image, "; ToLayout(nhwc)" if self.channels_last else ""):
+        for name, field, text in _views(path, fields, image, self.channels_last):
             number = index.get(field, -1)
             if number < 0 or fields[number].type != "image":
                 raise ArgumentError(f"image: {path} has no image field {field!r}")
@@ -106,7 +106,7 @@ class Maker:
         return array
 
 
-def _views(path: str, fields: tuple[Field, ...], image: Any, suffix: str) -> list[tuple[str, str, str]]:
+def _views(path: str, fields: tuple[Field, ...], image: Any, channels_last: bool) -> list[tuple[str, str, str]]:
     """Returns (output name, field, pipeline as text) of each image to make."""
     if isinstance(image, Mapping):
         listed: list[tuple[str | None, str | None, str]] = [ops.view(item) for item in image.items()]
@@ -117,5 +117,5 @@ def _views(path: str, fields: tuple[Field, ...], image: Any, suffix: str) -> lis
     first = next((f.name for f in fields if f.type == "image"), None)
     if first is None and any(field is None for _, field, _ in listed):
         raise ArgumentError(f"image: {path} has no image field")
-    return [(name or field or first, field or first, text + suffix)  # type: ignore[misc]
+    return [(name or field or first, field or first, ops.laid_out(text, channels_last))  # type: ignore[misc]
             for name, field, text in listed]

@@ -107,7 +107,7 @@ def _infer(name: str, value: object) -> object:
         types = ("uint8", "uint16", "float32") if name == "image" else ("uint8",)  # others are often points or flow
         pixels = array.dtype.name in types and array.ndim == 3 and array.shape[-1] in (1, 3, 4)
         return "image" if pixels else (array.dtype.name, array.shape)
-    raise ArgumentError(f"field '{name}': a value of type {type(value).__name__} needs a schema")
+    raise ArgumentError(f"field '{name}': a value of type {type(value).__name__} has no field type: name it in fields")
 
 
 def is_image(value: object) -> bool:

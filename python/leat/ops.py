@@ -14,6 +14,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -195,6 +196,15 @@ def _join(where: str, ops: object) -> str:
 def text(ops: str | Op | Sequence[str | Op]) -> str:
     """Returns a pipeline as text, from an op, a list of ops, or text."""
     return _join("image", ops)
+
+
+def laid_out(text: str, channels_last: bool) -> str:
+    """Returns the pipeline with the layout that channels_last means."""
+    if not channels_last:
+        return text
+    if re.search(r"\bToLayout\b", text):
+        raise ArgumentError("channels_last has no effect: the pipeline has ToLayout; give one of them")
+    return text + "; ToLayout(nhwc)"
 
 
 def view(item: tuple[Any, Any]) -> tuple[str, str | None, str]:

@@ -137,6 +137,8 @@ def test_attributes_are_read_only(plain):
             loader.foo = 3
         with pytest.raises(AttributeError, match="no attribute 'transfrom'; did you mean 'transform'"):
             loader.transfrom = print
+        with pytest.raises(AttributeError, match=r"epoch is read-only: loader.set_epoch\(...\) changes it"):
+            loader.epoch = 2
         with pytest.raises(AttributeError, match="close is read-only"):
             loader.close = None
         with pytest.raises(leat.ArgumentError, match="^transform: 3 cannot be called"):
@@ -222,6 +224,13 @@ def test_messages_name_what_there_is(plain, monkeypatch):
         leat.Loader(plain, 8, OPS, as_="numpy", device="tpu")
     with pytest.raises(leat.ArgumentError, match="indices: number 1 is 'a', not a whole number"):
         leat.Loader(plain, 8, OPS, indices=[1, "a"])
+    with pytest.raises(leat.ArgumentError, match="cache: 'disk' is not one of os, process, device, disk:DIR"):
+        leat.Loader(plain, 8, OPS, cache="disk")
+    with pytest.raises(leat.ArgumentError, match="buckets has no effect: bucket is not given"):
+        leat.Loader(plain, 8, OPS, buckets=[1, 2])
+    for opened in (leat.Loader, leat.open):
+        with pytest.raises(leat.ArgumentError, match="channels_last has no effect: the pipeline has ToLayout"):
+            opened(plain, image=[leat.ops.CenterCrop(8), leat.ops.ToLayout("nhwc")], channels_last=True)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match='as_="torch" needs PyTorch, which is not installed'):
         leat.Loader(plain, 8, OPS, as_="torch")

@@ -86,3 +86,13 @@ def test_one_is_singular(tmp_path) -> None:
         assert "1 sample, 1 batch)" in repr(loader)
     with pytest.raises(leat.ArgumentError, match="weights: 2 given for 1 sample"):
         leat.Loader(path, 1, None, weights=[1, 2])
+
+
+def test_a_field_with_the_name_of_a_keyword(tmp_path) -> None:
+    with leat.Writer(tmp_path / "class.leat", {"class": int}, sync=False) as w:
+        w.append({"class": 3}, key="a")
+    with leat.Loader(tmp_path / "class.leat", 1, None, as_="numpy") as loader:
+        batch = next(iter(loader))
+    assert batch["class"].tolist() == [3]
+    with pytest.raises(AttributeError, match=r"the field 'class' is not an attribute: batch\['class'\]"):
+        getattr(batch, "class")
