@@ -128,7 +128,7 @@ static int fill(cli *c, leat_ingest_opts *o, leat_error *err)
     if (cli_given(c, "shuffle")) {
         o->shuffle = 1;
         if (!leat__str_to_u64(cli_str(c, "shuffle"), &o->shuffle_seed))
-            return leat__fail(err, LEAT_EINVAL, "--shuffle: \"%s\" is not a whole number",
+            return leat__fail(err, LEAT_EINVAL, "--shuffle: \"%s\" is not a whole number from 0 on",
                               cli_str(c, "shuffle"));
     }
     return 0;

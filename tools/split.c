@@ -158,7 +158,7 @@ static int run(cli *c)
     watch w = {.c = c};
     uint64_t seed;
     if (!leat__str_to_u64(cli_str(c, "seed"), &seed))
-        return cli_usage(c, "--seed: \"%s\" is not a whole number", cli_str(c, "seed"));
+        return cli_usage(c, "--seed: \"%s\" is not a whole number from 0 on", cli_str(c, "seed"));
     int rc = parse(&p, cli_str(c, "parts"), cli_arg(c, 0), cli_str(c, "output"), &err);
     leat_pack_split_opts o = {.struct_size = sizeof o,
                               .part_count = p.count,

@@ -66,10 +66,11 @@ bool leat__advice_none(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT]
 {
     if (f->count == 0 || f->batches > 0) return false;
     snprintf(text, LEAT__ADVICE_TEXT,
-             "no batch is delivered: %llu sample%s not fill one of %u (%u rank%s), and drop_last leaves out "
-             "the last, smaller one",
+             "no batch is delivered: %llu sample%s not fill one of %u (%u rank%s), which takes %llu, and "
+             "drop_last "
+             "leaves out the last, smaller one",
              (unsigned long long)f->count, f->count == 1 ? " does" : "s do", f->batch_size, f->world,
-             leat__plural(f->world));
+             leat__plural(f->world), (unsigned long long)f->batch_size * f->world);
     return true;
 }
 

@@ -117,9 +117,9 @@ int leat__shares_draws(const leat_loader_source *given, const uint64_t *size, ui
     if (weighted && !isfinite(sum))
         return leat__fail(err, LEAT_EINVAL, "`mix`: the sum of the weights is %g", sum);
     if (epoch > 0 && !weighted)
-        return leat__fail(
-            err, LEAT_EINVAL,
-            "`mix`: `epoch_size` needs weights: `repeat` and `choose` already set the number of samples");
+        return leat__fail(err, LEAT_EINVAL,
+                          "`mix`: `epoch_size` needs weights: without them, the packs, `repeat` and `choose` "
+                          "set the number of samples");
     if (epoch == 0) epoch = all;
     if (weighted) {
         if (epoch > LEAT__PERM_MAX) return leat__fail(err, LEAT_EINVAL, "more than 2^48 samples per epoch");

@@ -72,7 +72,7 @@ $ leat load a.leat b.leat --mix 1,1 --repeat 1,1
 = 2
 
 $ leat load a.leat b.leat --epoch-size 10
-! leat load: --mix: --epoch-size needs weights: --repeat and --choose already set the number of samples
+! leat load: --mix: --epoch-size needs weights: without them, the packs, --repeat and --choose set the number of samples
 = 2
 
 $ leat load a.leat b.leat --default score

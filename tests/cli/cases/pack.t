@@ -417,7 +417,7 @@ $ leat doctor photos
 
 # a loader without a batch says so
 $ leat load photos.leat --batch 100 --drop-last --json | jget batches
-! leat load: warning: no batch is delivered: 3 samples do not fill one of 100 (1 rank), and drop_last leaves out the last, smaller one
+! leat load: warning: no batch is delivered: 3 samples do not fill one of 100 (1 rank), which takes 100, and drop_last leaves out the last, smaller one
 0
 
 $ leat load photos.leat --resume photos.leat

@@ -80,7 +80,7 @@ static void loaders_without_a_batch_are_announced(void **state)
     (void)state;
     leat__advice_facts f = ranks(65, 2, 33, LEAT_ORDER_RANDOM, LEAT_DROP_LAST);
     assert_true(leat__advice_none(&f, text));
-    assert_contains(text, "65 samples do not fill one of 33 (2 ranks)");
+    assert_contains(text, "65 samples do not fill one of 33 (2 ranks), which takes 66, and drop_last");
     f = ranks(66, 2, 33, LEAT_ORDER_RANDOM, LEAT_DROP_LAST);
     assert_false(leat__advice_none(&f, text));
     f = ranks(65, 2, 33, LEAT_ORDER_RANDOM, LEAT_DROP_EMPTY);
