@@ -311,6 +311,8 @@ const cli_command cli_cmd_info = {
                               {"fields[].class_names", "their names, by value"},
                               {"fields[].dtype", "element type of arrays, and of images that are not 8-bit"},
                               {"fields[].channels", "of such images"},
+                              {"fields[].shape", "of arrays"},
+                              {"fields[].ndim", "number of dimensions of ragged arrays"},
                               {"images", "images by mode: keep, tiled, raw"},
                               {"codecs", "images by format"},
                               {"bytes", "bytes of all files"},

@@ -16,7 +16,7 @@
 
 static const leat__param options[] = {
     CLI_STRING("parts", 0, "train=0.9,val=0.1", "NAME=P,...",
-               "names of the parts and their shares, which are approximate: see below; shares that add up to "
+               "names of the parts and their shares, which are approximate; shares that add up to "
                "less than 1 leave samples out"),
     CLI_STRING("stratify", 0, NULL, "FIELD", "exact shares within each value of this int field"),
     CLI_PATH("output", 'o', NULL, "DIR",

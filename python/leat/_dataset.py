@@ -150,8 +150,9 @@ class Dataset:
         verify: check samples against their checksums
         image: pipeline as of ``leat.Loader``: images are decoded, augmented and delivered as tensors. What
             is drawn depends on the seed, the epoch (``set_epoch``) and the number of the sample, as in a loader
-        fields: with image: which fields a sample has, in this order; "sample_id" and "key" may be among them.
-            None: the transformed images, all fields that are not images, and "sample_id"
+        fields: with image: which fields a sample has, in this order; "sample_id" and "key" may be among them. The
+            transformed images come first if they are not. None: the transformed images, all fields that are not
+            images, and "sample_id"
         as_tuple: with image: samples are plain tuples of the fields, not dicts
         seed, orientation, channels_last, as_: with image: as of ``leat.Loader``
         rgb: without image: pixels have three channels, of grey and transparent images too

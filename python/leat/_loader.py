@@ -103,7 +103,7 @@ class Loader(Generic[B_co]):
         image: pipeline of the first image field: a list of ops, or text. Or a dict of output name
             to ``(field, pipeline)``, for several images or several views of one. None: no images
         order: "random", "sequential", or "quasi_random", which shuffles pages, and samples inside a
-            window of pages. It mixes as well as "random" but reads whole pages, which is faster for packs
+            window of pages. It mixes nearly as well as "random" but reads whole pages, which is faster for packs
             larger than memory. The loader warns once where that would help. None, the default: "random", or
             "sequential" with ``shuffle=False``
         seed: seed of the order and of every augmentation
@@ -135,7 +135,8 @@ class Loader(Generic[B_co]):
         weights: one per sample (of the subset): draw with replacement
         balance: int field whose values are drawn equally often, with replacement
         draws: samples per epoch with weights or balance; 0 = as many as there are
-        fields: which fields of the pack to deliver; None = all
+        fields: which fields of the pack to deliver, besides the images that ``image`` makes; None = all. Images
+            that are not wanted are left out with ``image=None``
         label: int field whose labels MixUp and CutMix mix; None = "label"
         classes: number of classes of soft labels; 0 = as many as the field has class names
         mix_labels: how MixUp and CutMix deliver labels: "soft" (the default: float32 of shape
@@ -647,7 +648,7 @@ class Loader(Generic[B_co]):
         return of_loader(self._loader.doctor(2))
 
     def report(self, path: str | os.PathLike | None = None, *, title: str | None = None) -> str:
-        """The same with plots, as one HTML page; also written to ``path``, where only an earlier report is replaced.
+        """Returns what ``doctor()`` says, with plots, as one HTML page; also written to ``path``, where only an earlier report is replaced.
         ``title``: its heading, else the pack."""
         written = None if path is None else _check.output("path", path, _REPORT, "a report of leat")
         page = self._loader.report(_check.text("title", f"leat: {self.path}" if title is None else title))

@@ -192,7 +192,7 @@ def merge(packs: Sequence[Path], output: Path, *, duplicates: Literal["error", "
     same types. Class names of the label are joined, and labels renumbered.
 
     Parameters
-        packs: two or more; one is copied
+        packs: two or more; a single one is copied
         output: the merged pack
         duplicates: samples with equal keys are an error, or the "first" or "last" one is kept, or later ones
             are renamed ("a.jpg" becomes "a-2.jpg")
