@@ -373,12 +373,13 @@ static leat_plan_range smallest(const leat_plan_range rates[5], uint32_t *limit,
     return *limit == LEAT_PLAN_NOTHING ? (leat_plan_range){0} : out;
 }
 
-/* Returns the batches per rank and epoch: the last, smaller one counts if every rank has a sample in it. */
+/* Returns the batches per rank and epoch: the last, smaller one counts if every rank has a sample in it, or
+ * if it is the only one. */
 static uint64_t iterations(const leat_plan_facts *f)
 {
     uint64_t ranks = (uint64_t)f->nodes * LEAT_MAX(f->gpus, 1u), step = f->batch * ranks;
     uint64_t rest = f->samples % step, least = f->loader == LEAT_PLAN_PROCESS ? 1 : ranks;
-    return f->samples / step + (rest >= least);
+    return f->samples / step + (rest >= least || (rest > 0 && f->samples < step));
 }
 
 static leat_plan_range seconds_for(double samples, leat_plan_range rate)

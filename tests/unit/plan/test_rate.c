@@ -77,6 +77,8 @@ static void an_epoch_has_5005_iterations(void **state)
     assert_int_equal(plan_of(f).speed.iterations, 5);
     f.samples = 1024 * 5;
     assert_int_equal(plan_of(f).speed.iterations, 5);
+    f.samples = 1; /* the only batch is always delivered */
+    assert_int_equal(plan_of(f).speed.iterations, 1);
     f.loader = LEAT_PLAN_PROCESS; /* DistributedSampler repeats samples instead */
     f.samples = 1024 * 5 + 3;
     assert_int_equal(plan_of(f).speed.iterations, 6);
