@@ -291,6 +291,9 @@ def test_workers_that_wait_in_collate_do_not_wait_for_storage():
     assert said(d) == ("cpu", "collate", "critical") and d.confidence > 0.75
     assert "collate_fn takes 99 % of worker time, most of it waiting" in d.verdict
     assert not any("storage" in r["action"] or "machine with" in r["action"] for r in d.remedies)
+    more = closer(fetch=0.0005, collate=0.05, idle=0.049) | tried(4, 600, 1.9, 1.8)
+    best = _diagnose._verdict(seen, _diagnose._facts(seen, 0.99) | more, None).remedies[0]
+    assert "num_workers=4 instead of 2" in best["action"] and best["next"] == "cpu"  # it still waits in collate_fn
     seen = recorded(25, 5, WAITING, workers=2, cpus_used=0.05, others=3.1, line=0.2)
     d = _diagnose._verdict(seen, _diagnose._facts(seen, 0.99) | closer(collate=0.05, idle=0.049), None)
     assert said(d) == ("cpu", "collate", "critical")  # others do not make it wait

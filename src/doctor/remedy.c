@@ -362,9 +362,7 @@ static bool more_workers(const leat_doctor_diagnosis *d, situation *w, leat_doct
     leat_doctor_facts *f = &w->f;
     if (!known(f->more_workers) || !(f->more_workers_rate > 0) || !leat__doctor_more_workers_help(f))
         return false;
-    f->io_cold = f->io_deep = f->io_warm = f->cpu_all = f->delivery = f->more_workers_rate;
-    f->cached = -1;
-    w->reach = 1;
+    w->whole = f->more_workers_rate; /* each worker has the same slowest part */
     act(r, LEAT_BASIS_MEASURED, "", "");
     snprintf(r->action, sizeof r->action, "num_workers=%.0f instead of %.0f: tried in turn, with the step",
              f->more_workers, or_else(f->workers, 0));
