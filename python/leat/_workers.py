@@ -116,7 +116,8 @@ def split(loader: Any, seconds: float, make_s: float, limit: _Limit) -> dict[str
         return None
     from ._diagnose import _work_s
 
-    batch_size = getattr(loader, "batch_size", None) or 16
+    single = getattr(loader, "batch_sampler", loader) is None  # batch_size=None: collate_fn gets each sample
+    batch_size = 1 if single else getattr(loader, "batch_size", None) or 16
     stacks, samples, wall, cpu = _Stacks(), [], 0.0, 0.0
     switch = sys.getswitchinterval()
     sys.setswitchinterval(_LOOK_S)  # so that the stack is seen while Python code runs
@@ -138,7 +139,7 @@ def split(loader: Any, seconds: float, make_s: float, limit: _Limit) -> dict[str
             return None
         scale = batch_size / len(samples)
         begin, work = time.perf_counter(), _work_s()
-        batch = collate(samples)
+        batch = collate(samples[0] if single else samples)
         work = _work_s() - work
         collated = (time.perf_counter() - begin) * scale
         idle = max(0.0, collated - work * scale)
@@ -178,7 +179,7 @@ def compare_workers(loader: Any, workers: int, seconds: float, train: Callable[[
         from torch.utils.data import DataLoader
     except ImportError:
         return None
-    if type(loader) is not DataLoader or loader.batch_sampler is None:
+    if type(loader) is not DataLoader:
         return None
     pairs: list[dict[int, float]] = []
     for number in range(_ROUNDS):
@@ -209,8 +210,10 @@ def _again(loader: Any, workers: int) -> Any:
             "timeout": 60, "multiprocessing_context": loader.multiprocessing_context} if workers > 0 else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that these are more workers than CPUs is meant
-        return DataLoader(loader.dataset, batch_sampler=loader.batch_sampler, num_workers=workers,
-                          collate_fn=loader.collate_fn, worker_init_fn=loader.worker_init_fn, **only)
+        order = {"batch_sampler": loader.batch_sampler} if loader.batch_sampler is not None else {
+            "batch_size": None, "sampler": loader.sampler}
+        return DataLoader(loader.dataset, **order, num_workers=workers, collate_fn=loader.collate_fn,
+                          worker_init_fn=loader.worker_init_fn, **only)
 
 
 def _trial(loader: Any, workers: int, seconds: float, train: Callable[[Any], Any]) -> float | None:
@@ -231,7 +234,7 @@ def _trial(loader: Any, workers: int, seconds: float, train: Callable[[Any], Any
                 if number == 1:
                     first = now
                 if begin:
-                    samples, counted = samples + _size(batch), counted + 1
+                    samples, counted = samples + (1 if again.batch_sampler is None else _size(batch)), counted + 1
                 elif number > 2 * workers or now > first + seconds:
                     begin = now
                 if begin and now > begin + (seconds if counted >= least else 3 * seconds):

@@ -372,6 +372,25 @@ def test_workers_are_compared_in_turn_and_with_the_step(monkeypatch):
         assert len(steps) >= 5 and set(steps) == {2}
 
 
+def test_samples_that_are_not_batched_are_tried_with_more_workers():
+    """Neither a trial nor a finding came of batch_size=None."""
+    torch = pytest.importorskip("torch")
+
+    class Waiting(torch.utils.data.Dataset):
+        def __len__(self):
+            return 400
+
+        def __getitem__(self, i):
+            time.sleep(0.002)
+            return torch.tensor(i)
+
+    loader = torch.utils.data.DataLoader(Waiting(), batch_size=None, num_workers=1)
+    found = _workers.compare_workers(loader, 4, 0.3, lambda sample: None, _diagnose._Limit(60), 0.5)
+    assert found is not None and 0 < found["more_workers_rate"] < 2500, found
+    facts = _workers.split(loader, 0.2, 0.002, _diagnose._Limit(60))
+    assert facts["fetch_ms"] > 1.5 and facts["make_ms"] < 100, facts
+
+
 def test_more_workers_are_the_remedy_for_latency():
     seen, fetch = recorded(78, 2, WAITING, workers=2, cpus_used=0.05), closer(fetch=0.16, python=0.001)
     assert fetch["fetch_ms"] == pytest.approx(20) and _diagnose._workers_to_try(_diagnose._facts(seen) | fetch) == 8
