@@ -138,6 +138,7 @@ extern "C" {
     X(raw, "share stored raw")                                                                               \
     X(png, "share stored as PNG")                                                                            \
     X(webp, "share stored as WebP")                                                                          \
+    X(nhwc, "1 = images are delivered in the layout nhwc (channels_last)")                                   \
     /* batches on a device */                                                                                \
     X(copy_ms, "time per step of copies to the device, on the device")                                       \
     X(device_decode_ms, "time per step of the kernels that decode")                                          \

@@ -633,7 +633,7 @@ static bool compiled_model(const leat_doctor_diagnosis *d, situation *w, leat_do
 
 static bool channels_last(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
-    (void)d;
+    if (or_else(d->facts.nhwc, 0) >= 1) return false;
     return faster_step(w, r, 1.15, "channels_last (--layout nhwc), if the model is a CNN in nchw");
 }
 

@@ -550,6 +550,7 @@ static void describe(const leat__set *set, const pipes *p, leat_doctor_facts *f)
     const leat__output_spec *out = leat__pipeline_output(p->at[0]);
     (void)output_bytes(set, p->at[0], &f->out_bytes);
     f->out_pixels = f->out_bytes / (out->channels * leat_dtype_size(out->dtype));
+    f->nhwc = out->layout == LEAT__LAYOUT_NHWC;
 }
 
 /* ---- Together ---- */

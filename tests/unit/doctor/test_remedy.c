@@ -587,6 +587,11 @@ static void the_trainer_is_sped_up_to_the_next_limit(void **state)
     assert_int_equal(r->next, LEAT_LIMIT_CPU);
     assert_int_equal(r->basis, LEAT_BASIS_GUIDE);
     assert_near(remedy(&d, "torch.compile")->gain, 1.2, 0.002); /* 0.4 % of the step is lost, and stays so */
+    assert_non_null(remedy(&d, "channels_last"));
+    leat_doctor_facts nhwc = d.facts;
+    nhwc.nhwc = 1; /* it has that already */
+    leat_doctor_diagnosis has = judge(nhwc);
+    assert_null(remedy(&has, "channels_last"));
     assert_string_equal(d.apply, "");
     assert_near(d.apply_gain, 1, 1e-9);
 }
