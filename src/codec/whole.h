@@ -9,7 +9,7 @@
 #include "codec/codec_ops.h"
 #include "codec/planes.h"
 
-/* Longest side of GIF, BMP, TIFF, AVIF, JPEG XL and HEIF: a row costs far more than one pixel. */
+/* Longest side of images of these formats: a row costs far more than one pixel. */
 #define LEAT__WHOLE_SIDE_MAX 1000000u
 
 typedef struct leat__whole {

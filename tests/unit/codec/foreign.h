@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the tests of GIF, BMP, TIFF, AVIF, JPEG XL and HEIF. Their files are in the corpora of the fuzz
- * targets. Other programs (Pillow, avifenc, cjxl, heif-enc) made them from two pictures that are known
- * here: a formula per channel, and a palette image.
+ * Shared by the tests of formats that are decoded whole (codec/whole.h). Their files are in the corpora of
+ * the fuzz targets. Other programs (Pillow, avifenc, cjxl, heif-enc) made them from two pictures that are
+ * known here: a formula per channel, and a palette image.
  */
 #ifndef LEAT_TEST_FOREIGN_H
 #define LEAT_TEST_FOREIGN_H
