@@ -264,4 +264,5 @@ void leat__loader_bound_scratch(leat_loader *l)
 {
     const uint64_t limit = leat__budget_limit(l->budget), serial = beside_scratch(l, limit);
     l->env.scratch_most = limit > serial ? limit - serial : 0;
+    l->env.scratch_rest = beside_scratch(l, UINT64_MAX);
 }

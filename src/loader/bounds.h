@@ -43,8 +43,9 @@ int leat__loader_bound(leat_loader *l, bool repeats, leat_error *err) LEAT_MUST_
 /* Returns LEAT_EBUDGET when the loader cannot run with `limit` bytes. */
 int leat__loader_check_floor(const leat_loader *l, uint64_t limit, leat_error *err) LEAT_MUST_CHECK;
 
-/* Sets env.scratch_most: the memory that the current budget leaves for one image, besides everything else
- * that one run at a time holds. A run with a large image starts when there is room for it, or alone. */
+/* Sets env.scratch_rest and env.scratch_most: the memory that the current budget leaves for one image,
+ * besides everything else that one run at a time holds. A run with a large image starts when there is room
+ * for it, or alone. */
 void leat__loader_bound_scratch(leat_loader *l);
 
 #endif

@@ -61,10 +61,10 @@ static void check_scratch(const leat__run_env *env, leat__run_sample *s)
     const leat_pack_image *i = &s->cells[env->groups[0].cell].image;
     leat__run_sample_fail(s,
                           leat__fail(&why, LEAT_EBUDGET,
-                                     "decoding an image of %ux%u may take %s, %s more than the "
-                                     "memory budget leaves for it",
+                                     "decoding an image of %ux%u may take %s, for which `memory` must "
+                                     "be at least %s",
                                      i->width, i->height, leat__as_size(s->scratch).text,
-                                     leat__as_size(beyond - env->scratch_most).text),
+                                     leat__as_size(env->scratch_rest + beyond).text),
                           &why);
 }
 

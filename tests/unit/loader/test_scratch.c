@@ -256,6 +256,27 @@ static void too_large_an_image_is_refused_by_name(void **state)
     assert_no_leaks();
 }
 
+/* A larger budget also leaves the memory of more workers, which the old message did not count. */
+static void the_memory_that_a_refusal_names_is_enough(void **state)
+{
+    leat_loader_opts o = scratch_opts();
+    (void)state;
+    alarm(watchdog_s());
+    for (o.threads = 1; o.threads <= 16; o.threads *= 4) {
+        o.memory = 12 << 20;
+        outcome got = run_with(path, &o, 0);
+        assert_int_equal(got.rc, LEAT_EBUDGET);
+        const char *named = strstr(got.err.message, "memory must be at least ");
+        assert_non_null(named);
+        o.memory = (uint64_t)(strtod(named + strlen("memory must be at least "), NULL) * (1 << 20));
+        got = run_with(path, &o, 0);
+        if (got.rc != 0) fail_msg("%u threads: %s", o.threads, got.err.message);
+        assert_int_equal(got.samples, SAMPLES);
+    }
+    alarm(0);
+    assert_no_leaks();
+}
+
 /* With room for one large image: they come one by one, and what is held stays inside. */
 static void large_images_come_few_at_once(void **state)
 {
@@ -322,6 +343,7 @@ int main(void)
         cmocka_unit_test(enlarged_canvases_count),
         cmocka_unit_test(ops_in_place_need_one_image),
         cmocka_unit_test(too_large_an_image_is_refused_by_name),
+        cmocka_unit_test(the_memory_that_a_refusal_names_is_enough),
         cmocka_unit_test(large_images_come_few_at_once),
         cmocka_unit_test(memory_that_runs_out_makes_it_slower),
     };
