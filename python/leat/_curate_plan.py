@@ -185,17 +185,34 @@ def _least(run: Run, step: str, samples: int) -> int:
     return (41 + vector * (run.on("embed") and needs_vectors(options))) * samples if step == "select" else 0
 
 
-def _over_limit(run: Run, step: str, samples: int) -> str:
-    """Returns that a step needs more than its option `memory`, or ""."""
-    given = _check.size("memory", (run.steps[step] or {}).get("memory") or 0)
-    need = _least(run, step, samples)
-    return f"{step} needs {_size(need)} of memory, more than the {_size(given)} given" if given and need > given else ""
+def _enough(run: Run, step: str, samples: int) -> int:
+    """Returns a budget with which a step accepts this many images. For dedup, each image may have the most descriptors: of the whole
+    image and without its borders, and of nine windows (leat__dedup_rows_enough)."""
+    if step != "dedup":
+        return _least(run, step, samples)
+    options = run.steps[step] or {}
+    entries = samples * (11 if options.get("windows") else 2)
+    lists = 4 * math.isqrt(entries) + 1
+    index = lists * (2 * 48 + 8 + 48 * 4) + min(entries, 32 * lists) * (48 + 4)
+    return _least(run, step, samples) + 4 * entries + index + (options.get("orientations") or 2) * (16 << 10)
+
+
+def _over_limit(run: Run, steps: list[str], samples: int) -> str:
+    """Returns which step needs the most of those that need more than their option `memory`, or ""."""
+    over = []
+    for step in steps:
+        given = _check.size("memory", (run.steps[step] or {}).get("memory") or 0)
+        if given and _least(run, step, samples) > given:
+            over.append((_enough(run, step, samples), given, step))
+    if not over:
+        return ""
+    need, given, step = max(over)
+    return f"{step} needs {_size(need)} of memory, more than the {_size(given)} given"
 
 
 def _short(run: Run, rows: list[dict[str, Any]], samples: int, available: int) -> str:
     """Returns what does not fit, or ""."""
-    over = next(filter(None, (_over_limit(run, row["step"], samples) for row in rows)), "")
-    if over:
+    if over := _over_limit(run, [row["step"] for row in rows], samples):
         return over
     need = max(rows, key=lambda row: row["memory_bytes"])
     if available and need["memory_bytes"] > available:

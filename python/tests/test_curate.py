@@ -470,6 +470,30 @@ def test_a_memory_limit_is_compared_before_the_first_step(photos, whole, tmp_pat
     assert leat.curate(photos, tmp_path / "run", count=5, memory="30M", threads=1)["selected"] == 5
 
 
+def test_the_plan_names_memory_that_dedup_accepts(tmp_path):
+    """The plan named less than the step itself, which then refused the run after the steps before it."""
+    with leat.Writer(tmp_path / "many.leat", {"image": "image"}) as writer:
+        rng = np.random.default_rng(4)
+        for _ in range(2000):
+            writer.append({"image": jpeg(rng, 16, 16)})
+    leat.check(tmp_path / "many.leat", tmp_path / "check.leat", sync=False)
+    for given in ({}, {"orientations": 8}, {"windows": True}):
+        with pytest.raises(leat.BudgetError) as caught:
+            leat.dedup_images(tmp_path / "check.leat", tmp_path / "d.leat", memory=1024, force=True, **given)
+        wanted = float(re.search(r"need ([\d.]+) MiB", str(caught.value))[1])
+        plan = leat.curate(tmp_path / "many.leat", tmp_path / "run", count=5, plan=True, config={"dedup": {"memory": "1M", **given}})
+        named = re.fullmatch(r"dedup needs ([\d.]+) MiB of memory, more than the 1.00 MiB given", plan["short"])[1]
+        assert wanted <= float(named) < wanted + 2
+        leat.dedup_images(tmp_path / "check.leat", tmp_path / "d.leat", memory=f"{named}MiB", force=True, sync=False, **given)
+
+
+def test_the_plan_names_the_step_that_needs_most(photos, tmp_path):
+    config = {"memory": "15M", "embed": {"model": "tiny"}, "select": {"count": 5}}
+    run = _curate_steps.Run(str(tmp_path), [str(photos)], _curate_config.read(config, {}, {}))
+    assert _curate_plan._over_limit(run, ["dedup", "select"], 40) == ""
+    assert _curate_plan._over_limit(run, ["dedup", "select"], 10**6).startswith("select needs ")  # vectors of all images
+
+
 def test_a_condition_that_no_image_meets(whole, tmp_path):
     with pytest.raises(leat.DataError) as caught:
         leat.curate(whole[0] / "pack.leat", tmp_path / "run", config={"select": {"where": "width > 100000"}})
