@@ -222,6 +222,8 @@ static int encode_record(ingest *in, encoding *e, leat__records *run, leat__reco
 {
     const leat__tile_tables *from = leat__pack_tables_of(&in->tables, r->origin);
     const leat__inspector *x = in->inspector;
+    const bool large = run->decode > LEAT__ENCODE_SCRATCH(&in->plan);
+    if (!e->encoder) LEAT_TRY(open_encoding(in, e, err));
     if (x && x->coefs) LEAT_TRY(x->coefs(x->cookie, e->looker, NULL, err));
     for (uint32_t f = 0; f < run->fields && !r->failed && !r->excluded; f++) {
         leat_error why = {0};
@@ -230,8 +232,10 @@ static int encode_record(ingest *in, encoding *e, leat__records *run, leat__reco
         int rc = leat__encoder_image(e->encoder, run, r, &r->items[f], from, &why);
         LEAT_TRY(settle(run, r, rc, &why, err));
     }
+    if (large) leat__encoder_close(&e->encoder); /* the inspector may decode the image again */
     leat_error why = {0};
     int rc = x ? leat__inspect_record(x, e->looker, run, r, in->inspected, in->plan.tables, &why) : 0;
+    if (large) close_encoding(in, e); /* its memory is not charged to the next record */
     return settle(run, r, rc, &why, err);
 }
 
@@ -241,11 +245,8 @@ static int stage_encode(void *cookie, void *ctx, leat_task *task, leat_error *er
     leat__records *run = task->data;
     encoding *e = ctx;
     if (run->large) return 0;
-    if (!e->encoder) LEAT_TRY(open_encoding(in, e, err));
     for (uint32_t i = 0; i < run->count; i++) LEAT_TRY(encode_record(in, e, run, &run->record[i], err));
     task->bytes = leat__records_held(run);
-    /* the memory of a large image is not charged to the next run */
-    if (run->decode > LEAT__ENCODE_SCRATCH(&in->plan)) close_encoding(in, e);
     return 0;
 }
 
