@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import os
 import re
 import subprocess
@@ -25,14 +27,21 @@ SAVE = {"bmp": lambda image, path: image.save(f"{path}.bmp"),
         "baseline": lambda image, path: image.save(f"{path}.jpg", quality=80),
         "progressive": lambda image, path: image.save(f"{path}.jpg", quality=80, progressive=True),
         "grey": lambda image, path: image.convert("L").save(f"{path}.jpg"),
-        "cmyk": lambda image, path: image.convert("CMYK").save(f"{path}.jpg")}
+        "cmyk": lambda image, path: image.convert("CMYK").save(f"{path}.jpg"),
+        "gif": lambda image, path: image.quantize(64).save(f"{path}.gif"),
+        "webp": lambda image, path: image.save(f"{path}.webp", lossless=True, method=0)}
 FOLDERS = {"bmp-progressive": ("bmp", "progressive", "bmp", "progressive", "bmp"),
            "tiff-bmp": ("tiff", "bmp", "tiff", "bmp"),
-           "many": tuple(SAVE)}
+           "many": tuple(kind for kind in SAVE if kind not in ("gif", "webp"))}
 COMMANDS = {"check": ("check", "-o", "out.leat"),
             "dedup": ("dedup", "images", "-o", "out.leat"),
             "pack": ("pack", "-o", "out.leat"),
             "pack-check": ("pack", "-o", "out.leat", "--check", "columns.leat")}
+
+
+CALLS = {"check": lambda source, **how: leat.check(source, "columns.leat", force=True, sync=False, **how),
+         "pack": lambda source, **how: leat.pack(source, "out.leat", force=True, sync=False, **how),
+         "pack-check": lambda source, **how: leat.pack(source, "out.leat", check="columns.leat", force=True, sync=False, **how)}
 
 
 def mix(folder: Path, kinds: tuple[str, ...]) -> None:
@@ -61,15 +70,19 @@ def data(tmp_path_factory):
     return path
 
 
+# In a small separate process: the peak memory of a process counts that of its parent when it was started.
+MEASURE = """import os, sys
+pid = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, *sys.argv[1:]])
+_, status, usage = os.wait4(pid, 0)
+print(usage.ru_maxrss << 10)
+sys.exit(os.waitstatus_to_exitcode(status))"""
+
+
 def run(cwd: Path, *words: object) -> tuple[int, str, int]:
     """Runs the command; returns its exit code, its messages and its peak memory in bytes."""
-    with subprocess.Popen([sys.executable, "-m", "leat", *map(str, words), "--force", "-q"], cwd=cwd, text=True,
-                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        assert process.stderr is not None
-        said = process.stderr.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, said, usage.ru_maxrss << 10
+    done = subprocess.run([sys.executable, "-c", MEASURE, "-m", "leat", *map(str, words), "--force", "-q"], cwd=cwd, text=True,
+                          capture_output=True)
+    return done.returncode, done.stderr, int(done.stdout.split()[-1])
 
 
 @pytest.mark.parametrize("threads", (1, 2, 7))
@@ -103,3 +116,86 @@ def test_the_first_refusal_of_embed_counts_the_largest_image(data, tmp_path, thr
         assert code == 3 and found, said
         code, said, _ = run(tmp_path, *words, "--memory", f"{found[1]}{found[2]}")
         assert code == 0, (found[0], said)
+
+
+def kinds_of(folder: Path, size: tuple[int, int]) -> dict[str, Path]:
+    """Writes an image of each kind; returns the files."""
+    noise = Image.fromarray(np.random.default_rng(9).integers(0, 255, (25, 34, 3), np.uint8))
+    image = noise.resize(size, Image.Resampling.BICUBIC)
+    for kind, save in SAVE.items():
+        save(image, folder / f"image-{kind}")
+    return {kind: next(folder.glob(f"image-{kind}.*")) for kind in SAVE}
+
+
+def pair(folder: Path, *files: Path) -> tuple[Path, Path]:
+    """Makes a folder and a tar shard of these images, named by their kinds."""
+    source = folder / ",".join(file.stem for file in files)
+    (source / "class").mkdir(parents=True)
+    with tarfile.open(source.with_suffix(".tar"), "w", dereference=True) as tar:
+        for i, file in enumerate(files):
+            os.link(file, source / "class" / f"{i}{file.suffix}")
+            tar.add(file, f"{i}{file.suffix}")
+    return source, source.with_suffix(".tar")
+
+
+def passes(call: str, source: Path, threads: int) -> None:
+    """Runs with a budget that is too small, and with the memory that the refusal names."""
+    with pytest.raises(leat.BudgetError) as caught:
+        CALLS[call](source, threads=threads, memory="1M")
+    found = re.search(r"need (\d[\d.]*) ([KMG]?i?B) of memory, more than the", str(caught.value))
+    assert found, (call, source.name, threads, caught.value)
+    try:
+        CALLS[call](source, threads=threads, memory=f"{found[1]}{found[2]}")
+    except leat.BudgetError as error:
+        pytest.fail(f"{call} {source.name}, {threads} threads, {found[0]}: {error}")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_named_memory_is_enough_for_every_pair_of_formats(tmp_path, monkeypatch, call):
+    monkeypatch.chdir(tmp_path)
+    files = kinds_of(tmp_path, (900, 700))
+    for first, then in itertools.product(SAVE, repeat=2):
+        for source, threads in itertools.product(pair(tmp_path, files[first], files[then]), (1, 2)):
+            passes(call, source, threads)
+
+
+def test_samples_that_are_read_with_the_list_count(tmp_path, monkeypatch):
+    """The list stage of a tar held a large image while another was processed, which the named memory had no room for."""
+    monkeypatch.chdir(tmp_path)
+    files = kinds_of(tmp_path, (WIDE, HIGH))
+    for kinds, calls in (("gif,png", ("check",)), ("gif,bmp", ("check",)), ("progressive,png", tuple(CALLS)), ("progressive,bmp", ("check",)),
+                         ("bmp,tiff", tuple(CALLS)), ("png,gif", ("check",)), ("baseline,bmp", ("pack-check",))):
+        _, shard = pair(tmp_path, *(files[kind] for kind in kinds.split(",")))
+        for call in calls:
+            passes(call, shard, 1)
+        shard.unlink()
+
+
+def test_a_refusal_that_cannot_name_enough_says_what_to_do(tmp_path, monkeypatch):
+    """Of many samples only the first are read for it: here the large image comes after them."""
+    monkeypatch.chdir(tmp_path)
+    tiny, huge = io.BytesIO(), io.BytesIO()
+    Image.new("RGB", (8, 8)).save(tiny, "bmp")
+    Image.new("RGB", (WIDE, HIGH)).save(huge, "bmp")
+    with tarfile.open("late.tar", "w") as tar:
+        for i in range(4096 * 16 + 1):
+            data = huge if i == 4096 * 16 else tiny
+            member = tarfile.TarInfo(f"{i}.bmp")
+            member.size = data.seek(0, os.SEEK_END)
+            data.seek(0)
+            tar.addfile(member, data)
+    with pytest.raises(leat.BudgetError, match="without memory, images too large for the default are processed alone$"):
+        leat.check("late.tar", "columns.leat", threads=1, memory="12M", sync=False)
+    assert leat.check("late.tar", "columns.leat", threads=1, sync=False)["samples"] == 4096 * 16 + 1
+
+
+def test_a_check_while_packing_decodes_after_the_packer_has_freed_its_memory(tmp_path):
+    """A GIF was held twice as decoded: 115 MiB were named, and 160 MiB used."""
+    noise = Image.fromarray(np.random.default_rng(9).integers(0, 255, (25, 34, 3), np.uint8))
+    for name, size in (("tiny", (20, 20)), ("large", (5200, 4000))):
+        (tmp_path / name).mkdir()
+        SAVE["gif"](noise.resize(size), tmp_path / name / "image")
+    words = ("pack", "-o", "out.leat", "--check", "columns.leat", "-t", 1)
+    _, _, base = run(tmp_path, *words, tmp_path / "tiny")
+    code, said, peak = run(tmp_path, *words, tmp_path / "large", "--memory", "120M")
+    assert code in (0, 1) and peak - base < 128 << 20, (code, said, peak - base)

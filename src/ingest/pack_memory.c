@@ -76,34 +76,50 @@ void leat__pack_memory_measure(const leat__encode_plan *plan, const leat__source
     }
 }
 
+/* The largest numbers of a list, the largest first. */
+typedef struct largest {
+    uint64_t of[HELD_MOST];
+    uint32_t count;
+} largest;
+
+static void keep_largest(largest *l, uint64_t bytes)
+{
+    uint32_t at = l->count < HELD_MOST ? l->count++ : HELD_MOST;
+    for (; at > 0 && l->of[at - 1] < bytes; at--)
+        if (at < HELD_MOST) l->of[at] = l->of[at - 1];
+    if (at < HELD_MOST) l->of[at] = bytes;
+}
+
 /* The largest runs of a source. */
 typedef struct survey {
-    uint64_t held[HELD_MOST]; /* what the largest runs hold, the largest first */
-    uint32_t count;
-    uint64_t work; /* most memory to process one image */
-    uint64_t both; /* most that a single run takes */
-    bool sampled;  /* not every run was read */
+    largest held;       /* what runs hold when they wait for bytes */
+    largest most;       /* what they hold and request at most */
+    uint64_t work;      /* most memory to process one image */
+    uint64_t both;      /* most that a single run takes */
+    uint64_t list;      /* most that a single run holds when it was listed */
+    uint64_t list_need; /* what the list stage requests for a run */
+    bool sampled;       /* not every run was read */
 } survey;
 
 static void add_run(survey *v, const leat__pack_flow *flow, const leat__records *run)
 {
-    uint64_t held = leat__records_held(run) + flow->task + SLACK;
-    if (flow->encodes) held += run->result + TABLES;
+    const uint64_t more = flow->task + (flow->encodes ? TABLES : 0);
+    const uint64_t result = flow->encodes ? run->result : 0;
+    const uint64_t held = leat__records_held(run) + SLACK + result + more;
+    keep_largest(&v->held, held);
+    keep_largest(&v->most, leat__records_most(run, result) + more);
     v->work = LEAT_MAX(v->work, run->decode);
     v->both = LEAT_MAX(v->both, held + run->decode);
-    uint32_t at = v->count < HELD_MOST ? v->count++ : HELD_MOST;
-    for (; at > 0 && v->held[at - 1] < held; at--)
-        if (at < HELD_MOST) v->held[at] = v->held[at - 1];
-    if (at < HELD_MOST) v->held[at] = held;
+    v->list = LEAT_MAX(v->list, leat__records_most(run, 0) + flow->task);
 }
 
-/* Returns the most that `window` runs hold at once. */
-static uint64_t held_by(const survey *v, uint32_t window)
+/* Returns the sum over the `window` largest runs. */
+static uint64_t sum_of(const survey *v, const largest *l, uint32_t window)
 {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < window && v->count > 0; i++) {
+    for (uint32_t i = 0; i < window && l->count > 0; i++) {
         const uint32_t at = v->sampled ? 0 : LEAT_MIN(i, HELD_MOST - 1);
-        if (at < v->count) sum += v->held[at];
+        if (at < l->count) sum += l->of[at];
     }
     return sum;
 }
@@ -161,29 +177,39 @@ static uint32_t threads_of(const leat_ingest_opts *opts)
     return threads;
 }
 
+/* Opens the source and reads its runs; errors are reported later. */
+static survey survey_of(const leat_ingest_opts *opts, const leat__pack_flow *flow)
+{
+    leat__source *source = NULL;
+    leat__records_pool spare;
+    survey v = {.sampled = false};
+    if (leat__source_open(&source, opts, NULL) == 0 && !source->remote) {
+        v.list_need = leat__source_list_need(source) + flow->task;
+        leat__records_pool_init(&spare, source->field_count, 1);
+        (void)!look_at_images(source, &spare, flow, &v);
+        leat__records_pool_reset(&spare);
+        if (source->ops->load) v.list = 0; /* only names are listed */
+    }
+    leat__source_close(&source);
+    return v;
+}
+
 uint64_t leat__pack_memory_enough(const leat_ingest_opts *opts, const leat__pack_flow *flow)
 {
     const uint64_t others = flow->in + LOANS * flow->out;
-    const uint32_t threads = threads_of(opts), window = LEAT__PACK_WINDOW(threads);
-    leat__source *source = NULL;
-    leat__records_pool spare;
-    survey v = {.count = 0};
-    bool listed = true; /* the bytes are read after the list was made */
-    if (leat__source_open(&source, opts, NULL) == 0 && !source->remote) {
-        leat__records_pool_init(&spare, source->field_count, 1);
-        (void)!look_at_images(source, &spare, flow, &v); /* read errors are reported later */
-        leat__records_pool_reset(&spare);
-        listed = source->ops->load != NULL;
-    }
-    leat__source_close(&source);
-    const uint64_t alone = round_up(others + LEAT_MAX(flow->out + flow->scratch, v.both));
-    /* Bytes that are read with the list do not wait until others have been processed. */
-    const uint64_t running = listed ? 1 : threads;
-    const uint64_t together = round_up(held_by(&v, window + 1) + running * v.work);
-    /* A small budget is declared as a whole: tasks run one at a time. It has no room for a large image that
-     * is read with the list. It is named only where every larger budget is enough, too. */
-    if (together <= SMALL && (listed || v.count == 0 || v.held[0] <= flow->in)) return alone;
-    return LEAT_MAX(LEAT_MAX(alone, SMALL), together);
+    const uint32_t threads = threads_of(opts), window = LEAT__PACK_WINDOW(threads) + 1;
+    const survey v = survey_of(opts, flow);
+    const uint64_t floor = others + LEAT_MAX(flow->out + flow->scratch, v.list_need);
+    const uint64_t alone = round_up(LEAT_MAX(floor, others + v.both));
+    /* Bytes beyond those requested by the list stage are already allocated, so they cannot wait: everything
+     * in flight must fit, besides the floor of the flow, which is only for requested bytes. */
+    if (v.list > v.list_need)
+        return LEAT_MAX(LEAT_MAX(alone, SMALL),
+                        round_up(floor + sum_of(&v, &v.most, window) + threads * v.work));
+    const uint64_t together = round_up(sum_of(&v, &v.held, window) + v.work);
+    /* A small budget is declared as a whole: tasks run one at a time. It is named only where every larger
+     * budget is enough, too. */
+    return together <= SMALL ? alone : LEAT_MAX(LEAT_MAX(alone, SMALL), together);
 }
 
 int leat__pack_memory_explain(int rc, const leat_ingest_opts *opts, const leat__pack_flow *flow,
@@ -191,7 +217,12 @@ int leat__pack_memory_explain(int rc, const leat_ingest_opts *opts, const leat__
 {
     if (rc != LEAT_EBUDGET || opts->memory == 0) return rc;
     const uint64_t enough = leat__pack_memory_enough(opts, flow);
-    if (enough <= opts->memory) return rc;
+    if (enough <= opts->memory) { /* not all images were read to find it */
+        const leat_error why = err ? *err : (leat_error){0};
+        return leat__fail(err, LEAT_EBUDGET,
+                          "%s; without `memory`, images too large for the default are processed alone",
+                          why.message);
+    }
     return leat__fail(err, LEAT_EBUDGET, "the images need %s of memory, more than the %s given (`memory`)",
                       leat__as_size(enough).text, leat__as_size(opts->memory).text);
 }

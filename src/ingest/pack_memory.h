@@ -55,10 +55,12 @@ typedef struct leat__pack_flow {
 
 /* Returns a sufficient budget for a flow over these sources. One task may be the only one that runs while
  * all others of the window hold what they have read and encoded, so it is the sum of the largest runs and
- * the memory to process the largest image. A source of more than 4,096 runs is sampled. Images in a
- * bucket are not read for it. */
+ * the memory to process the largest image. If samples larger than the list stage requests are read with the
+ * list, all threads process the largest image, and the floor of the flow is added. A source of more than
+ * 4,096 runs is sampled. Images in a bucket are not read for it. */
 uint64_t leat__pack_memory_enough(const leat_ingest_opts *opts, const leat__pack_flow *flow);
-/* Adds the sufficient budget to an error about a budget that is too small; returns rc. */
+/* Names the sufficient budget in an error about a budget that is too small; returns rc. When that is not
+ * known, because not all images were read, it adds that packing without `memory` needs none. */
 int leat__pack_memory_explain(int rc, const leat_ingest_opts *opts, const leat__pack_flow *flow,
                               leat_error *err);
 

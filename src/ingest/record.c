@@ -203,6 +203,24 @@ uint64_t leat__records_held(const leat__records *run)
            held(&run->found) + (uint64_t)run->fields * LEAT__RECORDS_MOST * sizeof(leat__item);
 }
 
+/* Returns the most that held() and leat__records_growth(b, bytes) are together. */
+static uint64_t grown(const leat__buf *b, uint64_t bytes)
+{
+    return LEAT_MAX(b->len + bytes + SLACK, KEEP_BYTES) + SLACK;
+}
+
+/* Returns the most that held() is for a small buffer, which doubles when it grows. */
+static uint64_t small(const leat__buf *b)
+{
+    return LEAT_MAX(2 * b->len, KEEP_SMALL);
+}
+
+uint64_t leat__records_most(const leat__records *run, uint64_t result)
+{
+    return sizeof *run + small(&run->text) + small(&run->frames) + small(&run->found) + grown(&run->in, 0) +
+           grown(&run->out, result) + (uint64_t)run->fields * LEAT__RECORDS_MOST * sizeof(leat__item);
+}
+
 uint64_t leat__records_growth(const leat__buf *b, uint64_t bytes)
 {
     const uint64_t most = b->len + bytes + SLACK;

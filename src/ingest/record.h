@@ -106,6 +106,9 @@ void leat__records_fail(leat__record *r, const leat_error *err);
 uint64_t leat__records_held(const leat__records *run); /* bytes of memory that the run keeps */
 /* Returns by how much that grows when `bytes` are added to one of its buffers, which doubles as it grows. */
 uint64_t leat__records_growth(const leat__buf *b, uint64_t bytes);
+/* Returns the most memory that any run with these records requests while it is processed, including buffers
+ * of its last use. `result`: bytes that encoding adds. */
+uint64_t leat__records_most(const leat__records *run, uint64_t result);
 /* Returns the most memory that a run of names keeps, including buffers of its last use. */
 uint64_t leat__records_first(uint32_t fields);
 
