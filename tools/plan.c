@@ -554,6 +554,7 @@ static int plan_run(cli *c)
     leat__image_kind kind = 0;
     bool listed = false;
     int rc;
+    plan_trial_note_memory();
     leat_plan_facts_init(&f);
     setenv("LEAT_REMOTE_STALL_S", STALL_S, 0);
     setenv("LEAT_REMOTE_TRIES", TRIES, 0);

@@ -64,6 +64,9 @@ typedef struct plan_trial {
     double latency_s;        /* filled; 0 = not measured */
 } plan_trial;
 
+/* Notes the memory of this process. Called first: a look at the machine loads the GPU driver, which takes
+ * another 17 MB that `leat load` does not need. */
+void plan_trial_note_memory(void);
 /* Runs the measurement in a thread. On slow storage it uses the table and the bytes that arrived,
  * with a warning; for a bucket, never the table for storage. LEAT_ECANCELED within a second of a
  * signal. */

@@ -38,7 +38,7 @@ static struct {
     leat__cond changed;
     plan_trial own, measured; /* `own` belongs to the thread; `measured` is for the command */
     leat_plan_range link;     /* rate of a bucket, once measured */
-    uint64_t data; /* memory of the process beside its code, before the trial; Python has several MB */
+    uint64_t data;            /* memory of the process beside its code, noted first; Python has several MB */
     double latency_s;
     leat_error err;
     int rc;
@@ -115,7 +115,7 @@ static void measure(void *arg)
     if (rc == 0) {
         /* the loader has just run in this process, so `leat load` has the same code in memory */
         uint64_t code = leat__process_code_rss();
-        if (code > 0 && code < CODE_MAX) t->facts.process_bytes = code + job.data;
+        if (code > 0 && code < CODE_MAX) t->facts.process_bytes = code + LEAT_MAX(job.data, CODE_DATA);
         publish(0, false);
         plan_trial_reading(true);
         /* after memory was measured, which this would change */
@@ -236,6 +236,11 @@ static void wait_for_rates(uint64_t begin, uint64_t ceiling, hearing *heard)
     atomic_store(&job.left, !job.done);
 }
 
+void plan_trial_note_memory(void)
+{
+    job.data = leat__process_data_rss();
+}
+
 int plan_trial_run(cli *c, plan_trial *t, leat_error *err)
 {
     uint64_t ceiling = t->longer                    ? CEILING_LONG_NS
@@ -248,7 +253,6 @@ int plan_trial_run(cli *c, plan_trial *t, leat_error *err)
     leat__mutex_init(&job.lock);
     leat__cond_init(&job.changed);
     job.own = *t;
-    job.data = LEAT_MAX(leat__process_data_rss(), CODE_DATA);
     plan_trial_reading(true);
     LEAT_TRY(leat__thread_start(&job.thread, "leat-plan", measure, &job.own, err));
     leat__mutex_lock(&job.lock);
