@@ -115,7 +115,8 @@ static void measure(void *arg)
     if (rc == 0) {
         /* the loader has just run in this process, so `leat load` has the same code in memory */
         uint64_t code = leat__process_code_rss();
-        if (code > 0 && code < CODE_MAX) t->facts.process_bytes = code + LEAT_MAX(job.data, CODE_DATA);
+        if (code > 0 && code < CODE_MAX)
+            t->facts.process_bytes = code + (job.data > 0 ? job.data : CODE_DATA);
         publish(0, false);
         plan_trial_reading(true);
         /* after memory was measured, which this would change */
