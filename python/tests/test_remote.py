@@ -78,34 +78,6 @@ def test_equals_local(served, order):
     assert stats["remote_requests"] > 0 and stats["remote_bytes"] > 0
 
 
-@pytest.mark.parametrize("order", ["random", "quasi_random"])
-def test_reads_in_flight_are_at_most_as_given(served, order):
-    """The number applied to local packs only: a remote one was asked by up to 64 requests at once."""
-    local, url, handler = served
-    lock, now, most = threading.Lock(), [0], [0]
-    send = handler.do_GET
-
-    def slow(self) -> None:
-        with lock:
-            now[0] += 1
-            most[0] = max(most[0], now[0])
-        time.sleep(0.01)
-        with lock:
-            now[0] -= 1
-        send(self)
-
-    handler.do_GET = slow
-    _, here = labels(local, order=order, seed=3)
-    for depth in (1, 3):
-        most[0] = 0
-        stats, there = labels(url, order=order, seed=3, io_depth=depth, memory=60 << 20)
-        np.testing.assert_array_equal(here, there)
-        assert stats["remote_requests"] > depth and 1 <= most[0] <= depth
-    loader = leat.Loader(url, 100, image=None, as_="numpy", order=order, io_depth=1)
-    next(iter(loader))
-    loader.close()  # with reads in flight and in the queue
-
-
 def test_disk_cache(served, tmp_path):
     local, url, handler = served
     cache = f"disk:{tmp_path / 'cache'}"

@@ -128,7 +128,6 @@ int leat__aio_open(leat__aio **out, const leat__aio_opts *opts, leat_error *err)
     a->depth = LEAT_MIN(o.depth ? o.depth : DEPTH_DEFAULT, DEPTH_MAX);
     a->max_depth = LEAT_MIN(o.max_depth ? o.max_depth : LEAT_MAX(a->depth, 64u), DEPTH_MAX);
     a->depth = LEAT_MIN(a->depth, a->max_depth);
-    a->remote_depth = o.remote_depth;
     leat__mutex_init(&a->lock);
     leat__cond_init(&a->work);
     leat__cond_init(&a->finished);
@@ -145,8 +144,6 @@ void leat__aio_close(leat__aio **lane)
     leat__mutex_lock(&a->lock);
     a->closing = true;
     leat__aio_list canceled = a->pending;
-    for (leat__aio_req *r; (r = leat__aio_list_pop(&a->remote_pending)) != NULL;)
-        leat__aio_list_push(&canceled, r);
     a->pending = (leat__aio_list){NULL, NULL};
     leat__remote *remote = a->in_flight > 0 ? a->remote : NULL;
     leat__cond_broadcast(&a->work);
@@ -170,45 +167,32 @@ void leat__aio_close(leat__aio **lane)
     *lane = NULL;
 }
 
-static void start_remote_pending(leat__aio *a);
-
-static void remote_complete(leat__aio *a, leat__aio_req *r, int rc)
-{
-    leat__mutex_lock(&a->lock);
-    LEAT_ASSERT(a->remote_in_flight > 0);
-    a->remote_in_flight--;
-    leat__mutex_unlock(&a->lock);
-    start_remote_pending(a); /* the lane stays open until r is complete */
-    leat__aio_complete(a, r, rc, 0);
-}
-
 static void remote_done(leat__range *range, int rc, const leat_error *err)
 {
     leat__aio_req *r = range->cookie;
     r->got = range->got;
     if (rc != 0 && err != NULL) snprintf(r->note, sizeof r->note, "%s", err->message);
-    remote_complete((leat__aio *)range->owner, r, rc);
+    leat__aio_complete((leat__aio *)range->owner, r, rc, 0);
 }
 
-/* Passes a read that counts as in flight to the HTTP loop. */
-static void start_remote(leat__aio *a, leat__aio_req *r)
+static void submit_remote(leat__aio *a, leat__aio_req *r)
 {
     leat__remote *f = leat__file_remote(r->file);
-    r->submit_ns = leat__clock_ns();
     r->range = (leat__range){
         .offset = r->offset, .buf = r->buf, .len = r->len, .owner = a, .done = remote_done, .cookie = r};
     uint64_t size = leat__remote_size(f);
     leat__mutex_lock(&a->lock);
+    a->in_flight++;
     a->remote = f;
     bool stopped = a->closing || a->stopped;
     leat__mutex_unlock(&a->lock);
     if (stopped) {
-        remote_complete(a, r, LEAT_ECANCELED);
+        leat__aio_complete(a, r, LEAT_ECANCELED, 0);
     } else if (r->len == 0) {
-        remote_complete(a, r, 0);
+        leat__aio_complete(a, r, 0, 0);
     } else if (r->offset >= size || r->len > size - r->offset) {
         r->got = r->offset < size ? (size_t)(size - r->offset) : 0;
-        remote_complete(a, r, LEAT_EDATA);
+        leat__aio_complete(a, r, LEAT_EDATA, 0);
     } else {
         leat__remote_read(f, &r->range); /* the request may be done and freed when this returns */
         leat__mutex_lock(&a->lock);
@@ -216,46 +200,6 @@ static void start_remote(leat__aio *a, leat__aio_req *r)
         leat__mutex_unlock(&a->lock);
         if (stopped) leat__remote_cancel(f, a); /* reads were stopped between our check and the submission */
     }
-}
-
-/* Starts queued reads of remote files, as many as the depth allows. One thread at a time does: reads that
- * complete meanwhile, also on this thread, leave theirs to it. */
-static void start_remote_pending(leat__aio *a)
-{
-    leat__mutex_lock(&a->lock);
-    if (a->remote_starting) {
-        leat__mutex_unlock(&a->lock);
-        return;
-    }
-    a->remote_starting = true;
-    while (a->remote_pending.head != NULL && a->remote_in_flight < a->remote_depth) {
-        leat__aio_req *r = leat__aio_list_pop(&a->remote_pending);
-        LEAT_ASSERT(a->queued > 0);
-        a->queued--;
-        a->in_flight++;
-        a->remote_in_flight++;
-        leat__mutex_unlock(&a->lock);
-        start_remote(a, r);
-        leat__mutex_lock(&a->lock);
-    }
-    a->remote_starting = false;
-    leat__mutex_unlock(&a->lock);
-}
-
-static void submit_remote(leat__aio *a, leat__aio_req *r)
-{
-    leat__mutex_lock(&a->lock);
-    bool queue = a->remote_depth > 0 && !a->closing;
-    if (queue) {
-        a->queued++;
-        leat__aio_list_push(&a->remote_pending, r);
-    } else {
-        a->in_flight++;
-        a->remote_in_flight++;
-    }
-    leat__mutex_unlock(&a->lock);
-    if (queue) start_remote_pending(a);
-    else start_remote(a, r);
 }
 
 void leat__aio_stop_remote(leat__aio *a, bool on)

@@ -7,8 +7,8 @@
  * A request belongs to the caller and must stay in place from submit until it is done. It completes exactly
  * once: a thread of the lane calls `done` or, when `done` is NULL, leat__aio_wait() returns it. Any thread
  * may submit and wait. submit never blocks on I/O: requests beyond the depth are queued. Remote files go to
- * the HTTP loop, which has its own limit of requests and joins neighbouring reads; only `remote_depth`
- * applies to them.
+ * the HTTP loop, which has its own limit of requests and joins neighbouring reads; the depth does not apply
+ * to them.
  */
 #ifndef LEAT_IO_AIO_H
 #define LEAT_IO_AIO_H
@@ -24,10 +24,9 @@ typedef enum leat__aio_kind {
 } leat__aio_kind;
 
 typedef struct leat__aio_opts {
-    leat__aio_kind kind;   /* LEAT__AIO_AUTO; a forced kind that does not work gives LEAT_ENOTSUP */
-    uint32_t depth;        /* reads in flight at once, 1..1024; 0 = 16 */
-    uint32_t max_depth;    /* upper limit for depth_set; 0 = max(depth, 64) */
-    uint32_t remote_depth; /* reads of remote files in flight at once; 0 = as many as are submitted */
+    leat__aio_kind kind; /* LEAT__AIO_AUTO; a forced kind that does not work gives LEAT_ENOTSUP */
+    uint32_t depth;      /* reads in flight at once, 1..1024; 0 = 16 */
+    uint32_t max_depth;  /* upper limit for depth_set; 0 = max(depth, 64) */
 } leat__aio_opts;
 
 typedef struct leat__aio_req leat__aio_req;
@@ -43,7 +42,7 @@ struct leat__aio_req {
     int rc; /* 0: all `len` bytes were read; LEAT_EDATA: the file ended before; LEAT_EIO; LEAT_ECANCELED */
     int sys_errno;
     char note[256];              /* remote files: why it failed */
-    uint64_t submit_ns, done_ns; /* of leat__clock_ns; submit_ns of a remote read: when it left the queue */
+    uint64_t submit_ns, done_ns; /* of leat__clock_ns */
     /* private */
     leat__aio_req *next;
     size_t got;

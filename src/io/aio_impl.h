@@ -25,12 +25,8 @@ struct leat__aio {
     leat__cond work;     /* a request is pending, or closing, or the depth grew */
     leat__cond finished; /* a request was added to the done list, or none is left */
     leat__aio_list pending, done;
-    leat__aio_list remote_pending; /* reads of remote files, with remote_depth */
     uint32_t depth, max_depth;
-    uint32_t remote_depth;      /* 0 = no limit */
-    uint32_t queued, in_flight; /* of all files */
-    uint32_t remote_in_flight;
-    bool remote_starting; /* a thread starts them */
+    uint32_t queued, in_flight;
     bool closing;
     bool stopped;         /* remote reads are canceled */
     leat__remote *remote; /* one of the remote files read so far, NULL for none */

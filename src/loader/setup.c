@@ -415,8 +415,7 @@ static int set_up_reading(leat_loader *l, leat_error *err)
 {
     /* the engine decides how many runs read at once; the lane only has to allow that many */
     leat__aio_opts aio = {.depth = l->opts.io_depth != 0 ? LEAT_MIN(l->opts.io_depth, DEPTH_MAX) : DEPTH_MAX,
-                          .max_depth = DEPTH_MAX,
-                          .remote_depth = l->opts.io_depth};
+                          .max_depth = DEPTH_MAX};
 
     if (l->pool->replay != NULL) aio.kind = LEAT__AIO_MANUAL;
     LEAT_TRY(leat__aio_open(&l->env.aio, &aio, err));
