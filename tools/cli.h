@@ -167,6 +167,7 @@ typedef struct cli_command {
     const cli_arg_spec *args;    /* NULL = none */
     cli_group options[CLI_GROUPS_MAX];
     const char *required; /* options that must be given: "output|profile", or NULL */
+    const char *once;     /* rules that may be given only once: "set", or NULL */
     const cli_key *json;  /* NULL = no --json */
     bool config;          /* its table has --config FILE, which the frame reads */
     bool remote;          /* its paths may be in buckets: adds --anonymous and --ca-file */

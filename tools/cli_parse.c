@@ -7,9 +7,9 @@
  *   --                                                 everything after it is an argument
  *   -, -5, -.5                                         arguments: stdin by custom, numbers
  *
- * Options and arguments can be mixed; the last of a repeated option wins. A word that starts with '-' and
- * is not a number is never taken as the value of the option before it: `--output --json` is a forgotten
- * value far more often than a file called --json.
+ * Options and arguments can be mixed; the last of a repeated option wins, unless the command lists it in
+ * `once`. A word that starts with '-' and is not a number is never taken as the value of the option before
+ * it: `--output --json` is a forgotten value far more often than a file called --json.
  */
 #include "cli_parse.h"
 
@@ -181,6 +181,8 @@ static bool is_option(const char *word)
 
 static int set_value(cli_line *line, int index, const char *shown, const char *text, leat_error *err)
 {
+    if (line->typed[index] && cli_listed(line->command->once, line->params[index]->name))
+        return leat__fail(err, LEAT_EINVAL, "%s: given twice: join the rules with commas", shown);
     line->typed[index] = true;
     return leat__param_parse(line->params[index], shown, text, &line->values[index], err);
 }

@@ -296,6 +296,7 @@ const cli_command cli_cmd_dedup = {
                 {"Vectors", vectors},
                 {"Files and resources", files}},
     .config = true,
+    .once = "set",
     .json =
         (const cli_key[]){
             {"samples", "images, vectors: rows of all inputs"},

@@ -293,6 +293,7 @@ const cli_command cli_cmd_filter = {
              "chosen columns, with a score"},
             {NULL, NULL}},
     .config = true,
+    .once = "set",
     .description = "Reads each document once, computes the scores of all rules in one pass and writes "
                    "the documents that "
                    "violate no rule, byte for byte and in their order, to DIR/kept-00000.jsonl and so "

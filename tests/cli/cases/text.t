@@ -122,6 +122,14 @@ $ leat filter in.jsonl -o other --set words.min=1,curly.max=0,words.min=2
 ! leat filter: --set: "words.min" appears twice
 = 2
 
+$ leat filter in.jsonl -o other --set words.min=1 --set words.max=9
+! leat filter: --set: given twice: join the rules with commas (see leat filter --help)
+= 2
+
+$ leat dedup exact in.jsonl -o other --set words.min=1 --set=words.max=9
+! leat dedup: --set: given twice: join the rules with commas (see leat dedup --help)
+= 2
+
 $ printf 'set:\n  words.min: 1\n  words.min: off\n' > twice.yaml; leat filter in.jsonl -o other -c twice.yaml
 ! leat filter: --set: "words.min" appears twice
 = 2
