@@ -419,16 +419,20 @@ def _array(data: bytes, dtype: str | None, shape: tuple[int, ...]) -> np.ndarray
 
 
 def _position(index: object, pack: _leat.Pack) -> int:
-    count = len(pack)
-    try:
-        if isinstance(index, bool):
-            raise TypeError
-        i = operator.index(index)  # type: ignore[arg-type]
-    except TypeError:
-        raise ArgumentError(f"{shown(index)} is not a sample's number, a key or a slice") from None
+    count, i = len(pack), sample_number(index)
     if not -count <= i < count:
         raise SampleIndexError(f"{pack.info()['path']}: there is no sample {i}; it has {count}")
     return i + count if i < 0 else i
+
+
+def sample_number(index: object) -> int:
+    """Returns the number of a sample as an int."""
+    try:
+        if isinstance(index, bool):
+            raise TypeError
+        return operator.index(index)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentError(f"{shown(index)} is not a sample's number, a key or a slice") from None
 
 
 def _decode(key: bytes) -> str:

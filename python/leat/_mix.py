@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from . import _check
-from ._dataset import Dataset, Sample
-from ._errors import ArgumentError, MissingKeyError, counted, shown
+from ._dataset import Dataset, Sample, sample_number
+from ._errors import ArgumentError, MissingKeyError, SampleIndexError, counted, shown
 from ._schema import Field
 
 Path = str | os.PathLike
@@ -201,9 +201,12 @@ class Datasets(Sequence):
 
     def place(self, index: Any) -> tuple[int, int]:
         """Returns which pack a sample is in, and its row there."""
-        number = _check.whole("index", index, -len(self), len(self) - 1) % len(self)
-        part = bisect.bisect_right(self.starts, number) - 1
-        return part, number - self.starts[part]
+        count, i = len(self), sample_number(index)
+        if not -count <= i < count:
+            raise SampleIndexError(f"there is no sample {i}; the packs have {count}")
+        i += count if i < 0 else 0
+        part = bisect.bisect_right(self.starts, i) - 1
+        return part, i - self.starts[part]
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))

@@ -269,6 +269,14 @@ def test_the_dataset_of_several_packs(tmp_path):
             packs["y"]
         with pytest.raises(KeyError, match="no pack has a sample with the key 'v'"):
             packs["v"]
+        for wrong in (5, -6, 10**20):
+            with pytest.raises(leat.SampleIndexError, match=f"there is no sample {wrong}; the packs have 5"):
+                packs[wrong]
+            with pytest.raises(IndexError):
+                packs.keys[wrong]
+        assert packs[-1].sample_id == 4 and packs.keys[-5] == "x"
+        with pytest.raises(leat.ArgumentError, match="1.5 is not a sample's number"):
+            packs[1.5]
         with pytest.raises(KeyError, match="no pack has a field 'lable'; they have label, score"):
             packs.classes("lable")
     c = named(tmp_path / "c.leat", ["dog", "cat"], ["v"])
