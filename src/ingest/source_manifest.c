@@ -312,6 +312,9 @@ static int make_fields(manifest_source *s, leat_error *err)
     for (uint32_t i = 0; i < s->column_count; i++) {
         column *c = &s->columns[i];
         if ((int)i == s->path_column || (int)i == s->key_column) continue;
+        if (c->name[0] == 0 && !s->json)
+            return leat__fail(err, LEAT_EDATA, "%s: column %u has no name in the first line", s->shown,
+                              i + 1);
         bool label = (int)i == s->label_column;
         n = leat__source_field(&s->base, label ? "label" : c->name, label ? LEAT_FIELD_INT : type_of(s, c),
                                err);

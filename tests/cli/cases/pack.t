@@ -231,6 +231,11 @@ $ echo text > beside/readme.txt
 ! leat pack: warning: 1 sample was left out (--report FILE lists them)
 ! leat pack: warning: 1 image is in no class folder (other.png): the label is -1
 
+$ printf ',path,label\n0,beside/other.png,cat\n' > unnamed.csv
+> leat pack unnamed.csv -o unnamed.leat
+! leat pack: unnamed.csv: column 1 has no name in the first line
+= 4
+
 # class names that begin or end with a blank
 $ printf 'path, label\nbeside/other.png,cat\nbeside/cat/1.png, cat\n' > blanks.csv
 > leat pack blanks.csv -o blanks.leat --json | jget blank_labels
