@@ -205,6 +205,11 @@ def _declared(iterable: Any) -> int | None:
     return size if isinstance(size, int) and size > 0 else None
 
 
+def _samples(batch: Any, declared: int | None) -> int:
+    """Returns how many samples a batch counts as: those of its DataLoader, its rows, or one for any other object."""
+    return declared or _batch_size(batch) or 1
+
+
 def _bytes(batch: Any) -> int:
     """Returns the bytes of the arrays of a batch, as far as they tell."""
     if isinstance(batch, dict):
@@ -329,7 +334,7 @@ class _Loop:
             seen.data_s.append(waited)
             seen.batch_s.append(trained)
             seen.next_work_s += work
-            samples = self.declared or _batch_size(batch) or 1  # a number, or some other object: one sample
+            samples = _samples(batch, self.declared)
             seen.samples += samples
             meanwhile = [b - a for a, b in zip(looks, self.sampler.looks[True])]
             seen.waits.append(_Wait(begin - started, work, meanwhile, samples, restarts > epochs))

@@ -114,7 +114,7 @@ def split(loader: Any, seconds: float, make_s: float, limit: _Limit) -> dict[str
     dataset, collate = getattr(loader, "dataset", None), getattr(loader, "collate_fn", None)
     if dataset is None or collate is None or not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
         return None
-    from ._diagnose import _work_s
+    from ._diagnose import _samples, _work_s
 
     single = getattr(loader, "batch_sampler", loader) is None  # batch_size=None: collate_fn gets each sample
     batch_size = 1 if single else getattr(loader, "batch_size", None) or 16
@@ -153,7 +153,8 @@ def split(loader: Any, seconds: float, make_s: float, limit: _Limit) -> dict[str
         sys.setswitchinterval(switch)
         stacks.stop()
     made_ms = {"make_ms": 1e3 * (wall + collated + moved)}
-    return made_ms | _shares(wall, cpu, collated, moved, stacks.counts, batch_size, idle)
+    rows = _samples(batch, None) if single else batch_size  # as the loop counts them
+    return made_ms | _shares(wall, cpu, collated, moved, stacks.counts, rows, idle)
 
 
 def _shares(wall: float, cpu: float, collated: float, moved: float, counts: dict[str, int],
@@ -219,7 +220,10 @@ def _again(loader: Any, workers: int) -> Any:
 def _trial(loader: Any, workers: int, seconds: float, train: Callable[[Any], Any]) -> float | None:
     """Samples per second of the loop with this many workers; None when it cannot be run or has too few batches.
     Starts of epochs count, but not the first one, nor the batches that were made meanwhile."""
+    from ._diagnose import _declared, _samples
+
     stream: Any = None
+    declared = _declared(loader)
     least = max(_LEAST_BATCHES, workers)
     number, samples, counted, first, begin = 0, 0, 0, 0.0, 0.0
     try:
@@ -234,13 +238,13 @@ def _trial(loader: Any, workers: int, seconds: float, train: Callable[[Any], Any
                 if number == 1:
                     first = now
                 if begin:
-                    samples, counted = samples + (1 if again.batch_sampler is None else _size(batch)), counted + 1
+                    samples, counted = samples + _samples(batch, declared), counted + 1
                 elif number > 2 * workers or now > first + seconds:
                     begin = now
                 if begin and now > begin + (seconds if counted >= least else 3 * seconds):
                     more = False
                     break
-        return samples / (now - begin) if counted >= least and samples and now > begin else None
+        return samples / (now - begin) if counted >= least and now > begin else None
     except Exception:  # user code in another place than it was written for
         return None
     finally:
@@ -261,9 +265,3 @@ def end(stream: Any) -> None:
         shut_down()
     finally:
         _utils.MP_STATUS_CHECK_INTERVAL = before
-
-
-def _size(batch: Any) -> int:
-    from ._diagnose import _batch_size
-
-    return _batch_size(batch) or 0

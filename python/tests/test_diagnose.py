@@ -391,6 +391,25 @@ def test_samples_that_are_not_batched_are_tried_with_more_workers():
     assert facts["fetch_ms"] > 1.5 and facts["make_ms"] < 100, facts
 
 
+def test_items_of_several_rows_are_counted_as_in_the_loop():
+    """Storage was counted in items and the loop in rows, so that storage seemed to be the limit."""
+    torch = pytest.importorskip("torch")
+
+    class Waiting(torch.utils.data.Dataset):
+        def __len__(self):
+            return 400
+
+        def __getitem__(self, i):
+            time.sleep(0.008)
+            return torch.zeros(32, 2)
+
+    loader = torch.utils.data.DataLoader(Waiting(), batch_size=None, num_workers=1)
+    facts = _workers.split(loader, 0.2, 0.01, _diagnose._Limit(60))
+    assert 0.25 <= facts["fetch_ms"] < 2 and facts["make_ms"] > 7.5, facts  # of a row; of an item
+    rate = _workers._trial(loader, 1, 0.3, lambda rows: None)
+    assert rate is not None and 400 < rate <= 4400, rate  # rows per second; items: at most 125
+
+
 def test_more_workers_are_the_remedy_for_latency():
     seen, fetch = recorded(78, 2, WAITING, workers=2, cpus_used=0.05), closer(fetch=0.16, python=0.001)
     assert fetch["fetch_ms"] == pytest.approx(20) and _diagnose._workers_to_try(_diagnose._facts(seen) | fetch) == 8
