@@ -388,6 +388,16 @@ static leat_plan_range seconds_for(double samples, leat_plan_range rate)
     return (leat_plan_range){samples / rate.high, samples / rate.mid, samples / rate.low};
 }
 
+/* Returns the time of an epoch: all samples of a node, and at least one step of its GPUs. */
+static leat_plan_range epoch_seconds(const leat_plan_facts *f, const leat_plan_speed *s, leat_plan_range rate)
+{
+    leat_plan_range all = seconds_for((double)f->samples / f->nodes, rate);
+    leat_plan_range step = seconds_for((double)leat__plan_batch_samples(f) * f->gpus, s->gpu);
+    if (s->iterations == 0) return all;
+    return (leat_plan_range){LEAT_MAX(all.low, step.low), LEAT_MAX(all.mid, step.mid),
+                             LEAT_MAX(all.high, step.high)};
+}
+
 /* Names the source of each rate. */
 static void name_sources(const leat_plan_facts *f, leat_plan_speed *s)
 {
@@ -456,11 +466,10 @@ static void later_epochs(const leat_plan_facts *f, const leat__plan_overlap *o, 
 
 static void times_of(const leat_plan_facts *f, leat_plan_speed *s)
 {
-    double share = (double)f->samples / f->nodes; /* samples per node */
     double rest = f->epochs - 1.0;
-    leat_plan_range first_s = seconds_for(share, s->first_epoch);
+    leat_plan_range first_s = epoch_seconds(f, s, s->first_epoch);
     if (leat__plan_trainer_unknown(f)) return;
-    s->epoch_s = seconds_for(share, s->rate);
+    s->epoch_s = epoch_seconds(f, s, s->rate);
     s->total_s = (leat_plan_range){first_s.low + rest * s->epoch_s.low, first_s.mid + rest * s->epoch_s.mid,
                                    first_s.high + rest * s->epoch_s.high};
 }

@@ -84,6 +84,25 @@ static void an_epoch_has_5005_iterations(void **state)
     assert_int_equal(plan_of(f).speed.iterations, 6);
 }
 
+/* One sample on 64 GPUs was a step of 50 ms divided by 64. */
+static void an_epoch_is_never_shorter_than_a_step(void **state)
+{
+    leat_plan_facts f = measured_facts();
+    (void)state;
+    f.epochs = 2;
+    f.measured.step_ms = (leat_plan_range){49, 50, 52};
+    for (f.samples = 1; f.samples <= 3; f.samples += 2) {
+        for (f.gpus = 1; f.gpus <= 64; f.gpus *= 8) {
+            leat_plan_speed s = plan_of(f).speed;
+            assert_int_equal(s.iterations, 1);
+            assert_near(s.epoch_s.low, 0.049, 1e-9);
+            assert_near(s.epoch_s.mid, 0.050, 1e-9);
+            assert_near(s.epoch_s.high, 0.052, 1e-9);
+            assert_near(s.total_s.mid, 0.100, 1e-9);
+        }
+    }
+}
+
 /* On a spinning disk a random order takes one seek per sample; whole pages are read at full rate.
  * The row shows the gain of quasi_random, and is absent when there is none. */
 static void quasi_random_gain_is_shown(void **state)
@@ -496,6 +515,7 @@ int main(void)
         cmocka_unit_test(cores_past_the_machine_do_not_help),
         cmocka_unit_test(a_quota_counts_with_its_fraction),
         cmocka_unit_test(an_epoch_has_5005_iterations),
+        cmocka_unit_test(an_epoch_is_never_shorter_than_a_step),
         cmocka_unit_test(quasi_random_gain_is_shown),
         cmocka_unit_test(random_reads_are_limited_for_any_sample_and_loader),
         cmocka_unit_test(a_proposed_budget_keeps_the_dataset),
