@@ -514,8 +514,8 @@ int plan_compare(cli *c, const leat_plan *plan, const char *path)
                  (unsigned long long)(run.samples / run.epochs), (unsigned long long)plan->facts.samples);
     uint64_t batch = leat__plan_other_batch(plan, &run);
     if (batch > 0)
-        cli_warn(c, "the run had batches of %llu samples, the plan has %llu: was it another --batch?",
-                 (unsigned long long)batch, (unsigned long long)plan->facts.batch);
+        cli_warn(c, "the run had batches of %llu sample%s, the plan has %llu: was it another --batch?",
+                 (unsigned long long)batch, leat__plural(batch), (unsigned long long)plan->facts.batch);
     if (c->json) {
         leat__buf out;
         leat__json j;

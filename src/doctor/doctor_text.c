@@ -74,7 +74,7 @@ static void say_cpu(const leat_doctor_diagnosis *d, char *out, size_t size)
     char a[TEXT];
     switch (d->cause) {
     case LEAT_CAUSE_THROTTLED:
-        snprintf(out, size, "the quota of %.2f CPUs throttled %.0f %% of its periods",
+        snprintf(out, size, "the quota of %.3g CPUs throttled %.0f %% of its periods",
                  or_else(f->quota, or_else(f->cpus, 0)), percent(or_else(f->throttled, 0)));
         break;
     case LEAT_CAUSE_OTHER_LOADER:

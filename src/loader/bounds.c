@@ -254,10 +254,10 @@ int leat__loader_check_floor(const leat_loader *l, uint64_t limit, leat_error *e
     if (l->floor <= limit) return 0;
     const uint64_t enough = enough_for_images(l);
     return leat__fail(err, LEAT_EBUDGET,
-                      "`memory`: batches of %u samples%s need at least %s, %s more than the budget of %s",
-                      most_rows(l), enough > l->floor ? " and the largest image" : "",
-                      leat__as_size(enough).text, leat__as_size(enough - limit).text,
-                      leat__as_size(limit).text);
+                      "`memory`: batches of %u sample%s%s need at least %s, %s more than the budget of %s",
+                      most_rows(l), leat__plural(most_rows(l)),
+                      enough > l->floor ? " and the largest image" : "", leat__as_size(enough).text,
+                      leat__as_size(enough - limit).text, leat__as_size(limit).text);
 }
 
 void leat__loader_bound_scratch(leat_loader *l)

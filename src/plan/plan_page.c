@@ -399,7 +399,7 @@ void leat__plan_page(const leat_plan *p, leat__buf *out, bool ascii)
     }
     leat__buf_puts(out, f->gpus > 0 ? " and " : ", ");
     if (f->cpu_quota > 0 && f->cpu_quota < f->cpus)
-        leat__buf_printf(out, "a quota of %.2f of ", f->cpu_quota);
+        leat__buf_printf(out, "a quota of %.3g of ", f->cpu_quota);
     leat__buf_printf(out, "%u CPU%s", f->cpus, leat__plural(f->cpus));
     if (f->nodes > 1) leat__buf_printf(out, " per node, %u nodes", f->nodes);
     if (f->samples > 0)

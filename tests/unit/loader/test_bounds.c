@@ -151,6 +151,11 @@ static void too_small_a_budget_is_refused_at_open(void **state)
         assert_null(l);
         assert_contains(err.message, "batches of 16 samples need at least");
     }
+    o.batch_size = 1;
+    o.memory = 1;
+    assert_code(LEAT_EBUDGET, leat_loader_open(&l, path, &o, &err));
+    assert_contains(err.message, "batches of 1 sample need at least");
+    o.batch_size = 16;
     /* with exactly what it asked for it runs */
     o.memory = 1 << 30;
     assert_ok(leat_loader_open(&l, path, &o, &err));

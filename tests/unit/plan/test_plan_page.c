@@ -83,6 +83,18 @@ static void cores_say_what_they_are_based_on(void **state)
     leat__free(text);
 }
 
+/* A quota of 0.002 CPUs was one of 0.00. */
+static void a_small_quota_is_not_nothing(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.cpus = 1;
+    f.cpu_quota = 0.002;
+    char *text = page(f, true);
+    assert_contains(text, "a quota of 0.002 of 1 CPU,");
+    leat__free(text);
+}
+
 /* Numbers with a point have at most three digits, whatever the plan is. */
 static void figures_have_three_digits(void **state)
 {
@@ -134,6 +146,7 @@ int main(void)
         cmocka_unit_test(plan_that_does_not_fit_ends_with_its_fix),
         cmocka_unit_test(single_epoch_has_its_own_limit),
         cmocka_unit_test(cores_say_what_they_are_based_on),
+        cmocka_unit_test(a_small_quota_is_not_nothing),
         cmocka_unit_test(figures_have_three_digits),
         cmocka_unit_test(bars_have_their_length),
     };
