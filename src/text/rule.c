@@ -301,12 +301,14 @@ static int add_profile(leat__rule_set *set, const char *name, leat_error *err)
                       near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
-/* Copies the next part of a comma-separated list; false at the end. */
+/* Copies the next part of a comma-separated list, without the blanks around it; false at the end. */
 static bool next_part(const char **list, char *out, size_t size)
 {
     if (**list == 0) return false;
-    size_t n = strcspn(*list, ",");
-    snprintf(out, size, "%.*s", (int)LEAT_MIN(n, size - 1), *list);
+    *list += strspn(*list, " ");
+    size_t n = strcspn(*list, ","), len = n;
+    while (len > 0 && (*list)[len - 1] == ' ') len--;
+    snprintf(out, size, "%.*s", (int)LEAT_MIN(len, size - 1), *list);
     *list += n + ((*list)[n] == ',');
     return true;
 }

@@ -37,6 +37,9 @@ static void thresholds_change(void **state)
         assert_code(LEAT_EINVAL, leat__rule_set_change(&set, bad[i], &err));
     assert_code(LEAT_EINVAL, leat__rule_set_change(&set, "words.min=5,words.max=9,words.min=off", &err));
     assert_contains(err.message, "\"words.min\" appears twice");
+    assert_code(LEAT_EINVAL, leat__rule_set_change(&set, "words.min=5, words.min=off", &err));
+    assert_ok(leat__rule_set_change(&set, " words.min=21 , words.max=off ", &err));
+    assert_true(set.rule[0].threshold == 21);
 }
 
 static void changes_name_rules(void **state)
