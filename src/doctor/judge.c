@@ -83,6 +83,14 @@ static bool tried_in_vain(const leat_doctor_facts *f, const char *flag)
     return false;
 }
 
+/* True when this flag was tried, alone. */
+static bool tried(const leat_doctor_facts *f, const char *flag)
+{
+    for (uint32_t i = 0; i < f->trial_count; i++)
+        if (leat__doctor_sets_only(f->trials[i].set, flag) && f->trials[i].gain > 0) return true;
+    return false;
+}
+
 /* True when a larger budget would not help: storage gives no more, or it was tried. Reads in flight
  * then fill the budget, and work waits for them, not for memory. */
 static bool memory_suffices(const leat_doctor_facts *f)
@@ -596,6 +604,8 @@ static double most_confidence(const leat_doctor_diagnosis *d, const leat__doctor
     /* reads that arrived before the trial began may have made it look faster */
     if (tried_in_vain(f, "memory=") && f->spacious >= MARGIN_SURE * or_else(f->samples_per_s, HUGE_VAL))
         return UNSURE;
+    /* answers come in bursts: a short run with memory to spare may only have taken what was ready */
+    if (d->cause == LEAT_CAUSE_BUDGET && or_else(f->remote, 0) >= 1 && !tried(f, "memory=")) return UNSURE;
     /* slow reads also fill a budget: only their rate, or a run with more memory, distinguishes the two */
     if (d->cause == LEAT_CAUSE_BUDGET && !known(f->spacious) && !known(leat__doctor_storage(f)))
         return UNSURE;

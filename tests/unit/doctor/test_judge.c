@@ -440,7 +440,7 @@ static void a_verdict_whose_trial_shows_no_gain_is_not_sure(void **state)
     f.spacious = 3700;
     leat_doctor_diagnosis d = judge(f);
     assert_int_equal(d.limit, LEAT_LIMIT_MEMORY);
-    assert_true(d.confidence > 0.8);
+    assert_true(d.confidence < 0.5); /* the run may have taken what was ready; nothing was tried */
     f.trial_count = 1;
     f.trials[0] = (leat_doctor_trial){.set = "memory=17179869184", .rate = 950, .gain = 1.05, .spread = 0.1};
     d = judge(f);
@@ -452,6 +452,7 @@ static void a_verdict_whose_trial_shows_no_gain_is_not_sure(void **state)
     f.trials[0].gain = 2;
     f.spacious = 3700;
     assert_int_equal(judge(f).limit, LEAT_LIMIT_MEMORY);
+    assert_true(judge(f).confidence > 0.8);
 
     f = healthy();
     one_thread(&f);
