@@ -85,7 +85,7 @@ const leat__param cli_load_machine[] = {
               "size limit of the disk:DIR folder, 0 = half of the free space there"),
     CLI_INT("prefetch", 0, "0", 0, 1024, "N", "batches made ahead, 0 = decided while running"),
     CLI_INT("io-depth", 0, "0", 0, 1024, "N",
-            "reads in flight, 0 = decided while running; at least 8 for remote packs"),
+            "reads in flight, 0 = decided while running; small values have no effect on remote packs"),
     CLI_STRING("device", 0, NULL, "cpu|cuda[:N]", "where batches arrive: host memory or a GPU"),
     CLI_CHOICE("decode", 0, "auto", "auto|cpu|gpu", "where tiled images are decoded, with --device cuda"),
     CLI_BYTES("device-memory", 0, "0", 0, 1e18, "GPU memory for batches; 0 = a quarter of what is free"),

@@ -128,7 +128,7 @@ class Loader(Generic[B_co]):
         rank, world_size: this process's share. By default they are detected; ``rank_source`` says how
         window_pages, streams: parameters of "quasi_random"; other values give another order
         prefetch: batches made ahead; 0 = tuned while running
-        io_depth: reads in flight; 0 = tuned while running; at least 8 for remote packs
+        io_depth: reads in flight; 0 = tuned while running; small values have no effect on remote packs
         indices: only these samples (numbers)
         keys: only these samples (keys)
         select: only the samples of this selection: a pack of ``leat.select``, or of a dedup (what it keeps)

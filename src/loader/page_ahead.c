@@ -18,6 +18,8 @@
 #include "loader/setup.h"
 
 #define REMOTE_DEPTH 16u /* least initial runs in flight */
+/* Least runs in flight: a single one was seen to wait for memory that only later runs free. */
+#define REMOTE_LEAST 2u
 /* Limits of the bytes in flight from a bucket, including the batches they go into. A range is in flight for
  * one round trip and its transfer. Without page requests ahead, the limit starts at a small share of the
  * budget, which leaves room for pages, and grows quickly. */
@@ -118,13 +120,14 @@ static uint32_t depth_of(const leat_loader *l, uint32_t share)
 void leat__page_ahead_depth(const leat_loader *l, leat_flow_opts *o)
 {
     o->io_depth_first = REMOTE_DEPTH;
+    if (l->opts.io_depth != 0) o->io_depth = o->io_depth_max = LEAT_MAX(o->io_depth, REMOTE_LEAST);
     if (is_active(
             l->page_ahead)) { /* more runs would not make bytes arrive earlier, and would open more batches */
-        o->io_depth_max = l->opts.io_depth != 0 ? o->io_depth : REMOTE_DEPTH;
+        if (l->opts.io_depth == 0) o->io_depth_max = REMOTE_DEPTH;
         return;
     }
     /* the HTTP loop has its own limit of requests */
-    o->io_depth_max = l->opts.io_depth != 0 ? o->io_depth : REMOTE_DEPTH_MAX;
+    if (l->opts.io_depth == 0) o->io_depth_max = REMOTE_DEPTH_MAX;
     o->io_depth_first = depth_of(l, REMOTE_SHARE_FIRST);
     o->io_depth_ramp = depth_of(l, REMOTE_SHARE_MOST);
 }

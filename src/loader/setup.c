@@ -413,8 +413,11 @@ int leat_loader_memory_set(leat_loader *l, uint64_t bytes, leat_error *err)
 
 static int set_up_reading(leat_loader *l, leat_error *err)
 {
+    for (uint32_t i = 0; i < l->info.shards; i++)
+        l->env.remote |= leat__file_remote(leat__pack_file(l->pack, i)) != NULL;
     /* the engine decides how many runs read at once; the lane only has to allow that many */
-    leat__aio_opts aio = {.depth = l->opts.io_depth != 0 ? LEAT_MIN(l->opts.io_depth, DEPTH_MAX) : DEPTH_MAX,
+    const bool given = l->opts.io_depth != 0 && !l->env.remote;
+    leat__aio_opts aio = {.depth = given ? LEAT_MIN(l->opts.io_depth, DEPTH_MAX) : DEPTH_MAX,
                           .max_depth = DEPTH_MAX};
 
     if (l->pool->replay != NULL) aio.kind = LEAT__AIO_MANUAL;
@@ -423,8 +426,6 @@ static int set_up_reading(leat_loader *l, leat_error *err)
     l->page_seen = LEAT_NEW_ARRAY(LOADER, uint8_t, l->info.pages / 8 + 1);
     if (l->page_seen == NULL) return leat__fail_nomem(err, l->info.pages / 8, "the pages");
     /* the OS does not cache pages of remote files, so the loader does, within the budget */
-    for (uint32_t i = 0; i < l->info.shards; i++)
-        l->env.remote |= leat__file_remote(leat__pack_file(l->pack, i)) != NULL;
     LEAT_TRY(leat__loader_disk(l, err));
     if (l->opts.cache == LEAT_CACHE_PROCESS || l->env.remote) {
         LEAT_TRY(leat__cache_open(&l->env.cache, l->pack, err));
