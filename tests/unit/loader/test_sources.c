@@ -215,11 +215,10 @@ static void a_state_of_other_packs_is_refused(void **state)
         leat_loader_source s[2];
         uint32_t n;
         const char *says;
-    } other[] = {
-        {{{.path = paths[0], .weight = 3}, {.path = paths[2], .weight = 1}}, 2, "pack number 2"},
-        {{{.path = paths[0], .weight = 3}}, 1, "2 packs"},
-        {{{.path = paths[0], .weight = 2}, {.path = paths[1], .weight = 1}}, 2, "a mix of "},
-        {{{.path = paths[0]}, {.path = paths[1]}}, 2, "a mix of "}};
+    } other[] = {{{{.path = paths[0], .weight = 3}, {.path = paths[2], .weight = 1}}, 2, "pack number 2"},
+                 {{{.path = paths[0], .weight = 3}}, 1, "2 packs"},
+                 {{{.path = paths[0], .weight = 2}, {.path = paths[1], .weight = 1}}, 2, "a mix of "},
+                 {{{.path = paths[0]}, {.path = paths[1]}}, 2, "a mix of "}};
     for (size_t i = 0; i < LEAT_COUNT(other); i++) {
         o.sources = other[i].s;
         o.source_count = other[i].n;
