@@ -214,7 +214,7 @@ typedef struct leat_loader_opts {
     const char
         *quarantine; /* file to which bad samples are appended as JSON lines; NULL = none; not with FAIL */
     uint32_t rank, world;  /* this rank, and the number of ranks; world 0 = 1 */
-    uint32_t window_pages; /* quasi only: pages in all windows together; 0 = 4096 */
+    uint32_t window_pages; /* quasi only: pages in all windows together; 0 = those of 2 GiB, 64 to 4096 */
     uint32_t streams;  /* quasi only: number of windows that a batch draws from, at most window_pages / 8; 0
                           = 64. window_pages and streams are part of the order */
     uint32_t prefetch; /* batches prepared ahead; 0 = the controller decides */

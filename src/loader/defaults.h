@@ -12,6 +12,7 @@
 #define LEAT__DEFAULT_MEMORY 0 /* half of the memory still available to the process */
 #define LEAT__DEFAULT_SIDE 224
 #define LEAT__DEFAULT_FLIP 0.5
+/* quasi_random: pages of the default size in 2 GiB. Larger pages: fewer, see leat__order_window. */
 #define LEAT__DEFAULT_WINDOW_PAGES 4096
 #define LEAT__DEFAULT_STREAMS 64
 

@@ -48,6 +48,13 @@ static uint64_t tweak_of(uint64_t epoch, uint64_t use, uint64_t stream, uint64_t
     return leat__mix64(epoch ^ use << 56) ^ leat__mix64(stream << 40 ^ window ^ 0x71);
 }
 
+uint32_t leat__order_window(uint64_t page_bytes)
+{
+    uint64_t pages = LEAT__ORDER_WINDOW_BYTES / LEAT_MAX(page_bytes, UINT64_C(1));
+    pages = LEAT_MAX(pages, (uint64_t)LEAT__ORDER_WINDOW_LEAST);
+    return (uint32_t)LEAT_MIN(pages, (uint64_t)LEAT__ORDER_WINDOW_PAGES);
+}
+
 static int open_quasi(leat__order *o, leat_error *err)
 {
     uint64_t n = o->opts.pages;

@@ -31,6 +31,8 @@
 
 #define LEAT__ORDER_STREAMS LEAT__DEFAULT_STREAMS
 #define LEAT__ORDER_WINDOW_PAGES LEAT__DEFAULT_WINDOW_PAGES
+#define LEAT__ORDER_WINDOW_BYTES (UINT64_C(2) << 30)
+#define LEAT__ORDER_WINDOW_LEAST 64u /* pages of the default, however large they are */
 
 typedef struct leat__order_opts {
     leat_order kind;
@@ -51,6 +53,10 @@ typedef struct leat__order_opts {
 } leat__order_opts;
 
 typedef struct leat__order leat__order;
+
+/* Returns the default of window_pages for a pack with pages of this size: LEAT__ORDER_WINDOW_PAGES, or fewer
+ * if these are more than LEAT__ORDER_WINDOW_BYTES. Depends on the pack alone, as the order does. */
+uint32_t leat__order_window(uint64_t page_bytes);
 
 int leat__order_open(leat__order **o, const leat__order_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 void leat__order_close(leat__order **o);

@@ -65,7 +65,6 @@ static int check_opts(leat_loader *l, leat_error *err)
     if (o->batch_size == 0) o->batch_size = LEAT__DEFAULT_BATCH;
     if (o->world == 0) o->world = 1;
     if (o->streams == 0) o->streams = LEAT__ORDER_STREAMS;
-    if (o->window_pages == 0) o->window_pages = LEAT__ORDER_WINDOW_PAGES;
     if (o->batch_size > 1u << 20)
         return leat__fail(err, LEAT_EINVAL, "batch size %u: at most %u", o->batch_size, 1u << 20);
     if (o->rank >= o->world)
@@ -249,6 +248,7 @@ static int set_up_order(leat_loader *l, const leat_loader_opts *given, leat_erro
     leat__share_source *sources = NULL;
     uint64_t *ends = NULL;
     leat__shares_opts shares;
+    if (l->opts.window_pages == 0) l->opts.window_pages = leat__order_window(l->info.page_bytes);
     leat__order_opts o = {.kind = l->opts.order,
                           .seed = l->opts.seed,
                           .streams = l->opts.streams,

@@ -152,6 +152,17 @@ static void small_packs_come_in_the_random_order(void **state)
     }
 }
 
+/* The default window holds 2 GiB of pages: large pages must not make it larger than memory. */
+static void the_default_window_follows_the_page_size(void **state)
+{
+    (void)state;
+    assert_int_equal(leat__order_window(64u << 10), 4096);
+    assert_int_equal(leat__order_window(512u << 10), 4096);
+    assert_int_equal(leat__order_window(4u << 20), 512);
+    assert_int_equal(leat__order_window(256u << 20), 64);
+    assert_int_equal(leat__order_window(0), 4096);
+}
+
 /* At any time only about window_pages pages are between their first and last use. */
 static void open_pages_stay_within_the_window(void **state)
 {
@@ -325,6 +336,7 @@ int main(void)
         cmocka_unit_test(an_order_is_a_function_of_seed_and_epoch),
         cmocka_unit_test(orders_that_do_not_shuffle_keep_neighbours),
         cmocka_unit_test(small_packs_come_in_the_random_order),
+        cmocka_unit_test(the_default_window_follows_the_page_size),
         cmocka_unit_test(open_pages_stay_within_the_window),
         cmocka_unit_test(batches_and_ranks_are_as_mixed_as_random_ones),
         cmocka_unit_test(weights_are_obeyed),
