@@ -56,7 +56,8 @@ static void choose_order(leat_plan *plan)
     double left = f->memory_bytes > 0 ? LEAT_MIN((double)f->memory_bytes, safe) : safe;
     if (left <= 0) return;
     uint64_t pages = (uint64_t)(left / 4 / LEAT_MAX(f->gpus, 1u)) / f->page_bytes;
-    c->page_window = (uint32_t)LEAT_MIN(pages / STREAMS * STREAMS, (uint64_t)leat__order_window(f->page_bytes));
+    uint64_t most = leat__order_window(f->page_bytes);
+    c->page_window = (uint32_t)LEAT_MIN(pages / STREAMS * STREAMS, most);
 }
 
 /* Adds a note about the cache. A cache of the process is limited by the budget, the page cache by all
