@@ -113,7 +113,7 @@ class Weed(Server):
                     "-ip.bind=127.0.0.1", f"-master.port={ports[0]}", f"-volume.port={ports[1]}",
                     "-filer", f"-filer.port={ports[2]}", "-s3", f"-s3.port={self.port}",
                     f"-s3.config={config}", "-s3.port.iceberg=0",
-                    "-s3.port.lance=0", "-volume.max=20", "-master.volumeSizeLimitMB=256"])
+                    "-s3.port.lance=0", "-volume.max=80", "-master.volumeSizeLimitMB=256"])
 
 
 class Rclone(Server):
