@@ -143,7 +143,7 @@ typedef struct cli_arg_spec {
     bool path;           /* completes as a file name */
     bool command;        /* completes as a subcommand of leat */
     bool optional;
-    bool many; /* only for the last one: one or more (with `optional`: any number) */
+    bool many; /* only for the last argument: one or more (with `optional`: any number) */
 } cli_arg_spec;
 
 typedef struct cli_example {
@@ -260,9 +260,9 @@ const char *cli_s(uint64_t count);
 /* Returns the escape sequence of a style, "" when stdout has no colour. */
 const char *cli_styled(const cli *c, cli_style style);
 
-/* Print one line on stderr. cli_say prints without prefix, and not with --quiet; cli_tell always, for
- * results when stdout is used for other data. cli_warn always prints "leat CMD: warning: …". All add
- * the newline and do not disturb a progress bar. */
+/* Print one line on stderr. cli_say prints without prefix, and not with --quiet. cli_tell always prints: for
+ * results, when stdout is used for other data. cli_warn always prints "leat CMD: warning: …". All add the
+ * newline and do not disturb a progress bar. */
 void cli_say(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
 void cli_tell(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
 void cli_warn(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
@@ -273,13 +273,13 @@ int cli_bad_lines(cli *c, uint64_t bad, uint64_t documents, const char *output);
 /* ---- Failing: the only way. Each prints "leat CMD: message" and returns the exit code, so that
  * `return cli_fail(c, &err);` ends a command. ---- */
 
-/* Prints an error. For LEAT_ECANCELED after a signal it prints nothing, because the user knows; with
- * sys_errno EINTR, a request that waited for a server, it prints the message. */
+/* Prints an error. For LEAT_ECANCELED after a signal it prints nothing, because the user sent the signal.
+ * With sys_errno EINTR (a request that waited for a server) it prints the message. */
 int cli_fail(cli *c, const leat_error *err);
 /* Does the same for a command with --force: mentions that option when the output already exists. */
 int cli_fail_output(cli *c, const leat_error *err);
-/* Does the same for a command whose output appears when it is complete. After a signal it says that nothing
- * was written, or what is kept to resume from. output: NULL when nothing is kept. */
+/* Does the same for a command whose output appears when it is complete. After a signal, prints that nothing
+ * was written, or which files are kept for resuming. output: NULL when nothing is kept. */
 int cli_fail_result(cli *c, const char *output, const leat_error *err);
 /* True for LEAT_ECANCELED after a signal that the user sent. */
 bool cli_is_stop(const cli *c, const leat_error *err);

@@ -27,7 +27,7 @@ static void words(leat__buf *out, const char *list, const char *gap)
         leat__buf_printf(out, "%s%s", i ? gap : "", word);
 }
 
-/* What `leat help` also explains. */
+/* Writes the other words that `leat help` explains. */
 static void op_words(leat__buf *out)
 {
     leat_op_info info;
@@ -35,7 +35,7 @@ static void op_words(leat__buf *out)
     for (uint32_t i = 0; leat_op_info_at(i, &info) == 0; i++) leat__buf_printf(out, " %s", info.name);
 }
 
-/* True for a flag whose form --no-NAME the help names: it is on unless turned off. */
+/* True for a flag that the help shows as --no-NAME, because it is on by default. */
 static bool is_turned_off(const leat__param *p)
 {
     char form[96];
@@ -43,7 +43,7 @@ static bool is_turned_off(const leat__param *p)
     return p->kind == LEAT__PARAM_FLAG && strstr(p->help, form) != NULL;
 }
 
-/* What an argument may be, as words; false when there is no list. */
+/* Writes the words that an argument may be; false when there is no list. */
 static bool arg_words(leat__buf *out, const cli_command *const *commands, const cli_arg_spec *arg)
 {
     if (!arg || !arg->name) return false;
@@ -161,7 +161,7 @@ static void zsh_option(leat__buf *out, const leat__param *p)
         } else if (wants_path(p)) {
             leat__buf_puts(out, "_files");
         } else {
-            leat__buf_putc(out, ' '); /* takes a value, but there is nothing to offer */
+            leat__buf_putc(out, ' '); /* takes a value, but there are no words to complete */
         }
     }
     leat__buf_puts(out, "' \\\n");

@@ -31,19 +31,19 @@ int cli_columns(int fd); /* width of the terminal, else $COLUMNS, else 80 */
 
 /* Signals. `cli_stopped` returns the number of the first signal, 0 when there was none; SIGPIPE when
  * a write found stdout closed. */
-void cli_signals_begin(bool talk); /* talk: tell the user what a second Ctrl-C does */
+void cli_signals_begin(bool talk); /* talk: print what a second Ctrl-C does */
 void cli_stop(int signal_number);
 int cli_stopped(void);
 void cli_watch_end(cli *c); /* undoes cli_on_interrupt, if any */
 
-/* Remove the bar from the screen and draw it again, around a line of text. */
+/* Remove the bar from the screen, and draw it again after a line of text. */
 void cli_progress_hide_locked(cli *c);
 void cli_progress_show_locked(cli *c);
 
 /* Removes the live view from the screen; the next drawing puts it below the text printed meanwhile. */
 void cli_view_hide_locked(cli *c);
 
-/* Formats the bar into `out`, at most `columns` wide; tests call it too. */
+/* Formats the bar into `out`, at most `columns` wide. Also called by tests. */
 void cli_progress_format(const cli_progress *p, int columns, bool utf8, char *out, size_t size);
 
 #endif

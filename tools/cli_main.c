@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From argv to a running subcommand and its exit code; and the values that the subcommand requests by
- * name.
+ * Runs a subcommand from argv and returns its exit code. Also returns option values by name.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -212,7 +212,7 @@ void cli_view_hide_locked(cli *c)
     if (c->view_lines == 0) return;
     int len = snprintf(up, sizeof up, "\033[%uA\033[J", c->view_lines);
     ssize_t written = write(c->view_fd, up, (size_t)len);
-    (void)written; /* a view that cannot be drawn does not stop the run */
+    (void)written; /* an error of the view does not stop the run */
     c->view_lines = 0;
 }
 

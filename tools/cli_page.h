@@ -14,7 +14,7 @@ struct cli_writer {
     leat__buf *out;
     int width; /* columns of text */
     bool color;
-    /* Called with "leat pack", "turn images into …". */
+    /* Begins a page: name and summary, such as "leat pack", "turn images into …". */
     void (*title)(cli_writer *w, const char *name, const char *summary);
     void (*section)(cli_writer *w, const char *title);
     void (*paragraphs)(cli_writer *w, const char *text); /* separated by empty lines */

@@ -8,8 +8,8 @@
  *   -, -5, -.5                                         arguments: stdin by custom, numbers
  *
  * Options and arguments can be mixed; the last of a repeated option wins, unless the command lists it in
- * `once`. A word that starts with '-' and is not a number is never taken as the value of the option before
- * it: `--output --json` is a forgotten value far more often than a file called --json.
+ * `once`. A word that starts with '-' and is not a number is never the value of the option before it:
+ * `--output --json` is usually a forgotten value, not a file called --json.
  */
 #include "cli_parse.h"
 
@@ -22,7 +22,7 @@
 
 #define NAME_MAX_ 64 /* longest option or choice that hints and messages handle */
 
-/* --json comes first: it is omitted for commands without JSON. */
+/* --json is first, so that it is easy to omit for commands without JSON. */
 static const leat__param common[] = {
     CLI_FLAG("json", 0, "write JSON instead of text"),
     CLI_FLAG("quiet", 'q', "hide progress; print only results, errors and warnings"),
@@ -236,7 +236,7 @@ static int parse_letters(cli_line *line, const char *word, words *w, leat_error 
         const char shown[3] = {'-', *letter, '\0'};
         const int index = find_letter(line, *letter);
         if (index < 0) {
-            /* one dash too few, as in -json */
+            /* probably one dash too few, as in -json */
             if (letter == word + 1 && cli_line_find(line, word + 1) >= 0)
                 return leat__fail(err, LEAT_EINVAL, "unknown option %s; did you mean -%s?", word, word);
             return leat__fail(err, LEAT_EINVAL, "unknown option %s", shown);
@@ -298,7 +298,8 @@ int cli_parse(cli_line *line, const cli_command *command, int argc, char **argv,
     bool options_end = false;
     while (w.next < argc) {
         char *word = argv[w.next++];
-        if (options_end || !is_option(word)) line->args[line->arg_count++] = word; /* never ahead of w.next */
+        if (options_end || !is_option(word))
+            line->args[line->arg_count++] = word; /* overwrites only words that were already parsed */
         else if (leat__str_eq(word, "--")) options_end = true;
         else if (word[1] == '-') LEAT_TRY(parse_long(line, word, &w, err));
         else LEAT_TRY(parse_letters(line, word, &w, err));

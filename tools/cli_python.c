@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Commands that need PyTorch or Ray are parsed here, against their tables, and run in Python. The process is
- * replaced (exec), so that its process id, its signals and its exit code are the caller's own: launchers
- * such as torchrun and SLURM see one process.
+ * replaced (exec), so that process id, signals and exit code stay those of the caller's child: launchers such
+ * as torchrun and SLURM see one process.
  */
 #include "cli_python.h"
 
@@ -19,8 +19,8 @@
 
 #define NAME_MAX_BYTES 64
 
-/* A Python script that starts the command; it says what to install if the package or one of its needs
- * is missing. */
+/* A Python script that starts the command. It prints what to install if the package or one of its
+ * requirements is missing. */
 static const char start[] =
     "import importlib, signal, sys\n"
     "try:\n"

@@ -36,10 +36,9 @@
  * 64}. Names have '_' for '-'. Options that the user did not give are omitted. */
 void cli_python_json(const cli *c, leat__buf *out);
 
-/* Replaces this process by Python running `main(command, values)` of a module. Uses the Python that
- * leat runs inside, else $LEAT_PYTHON, else python3. Returns an exit code, and only on failure. For
- * messages: `platform` is what the command runs on ("Ray"), `needs` what must be installed
- * ("leat[ray]"). */
+/* Replaces this process by Python running `main(command, values)` of a module. Uses the Python that leat runs
+ * inside, else $LEAT_PYTHON, else python3. Returns (an exit code) only on failure. For messages: `platform`
+ * is what the command runs on ("Ray"), `needs` what must be installed ("leat[ray]"). */
 int cli_python_run(cli *c, const char *module, const char *platform, const char *needs);
 /* Does the same with leat._train.__main__, which needs PyTorch. */
 int cli_python(cli *c);

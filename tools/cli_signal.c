@@ -21,7 +21,8 @@ static atomic_int wake_fd = -1;
 static atomic_bool talk_on;
 static atomic_int child; /* process id, 0 = none */
 
-/* Passes a signal to the child, once: a second one would end it immediately. Async-signal-safe. */
+/* Passes a signal to the child, only once, because a second signal would end it immediately.
+ * Async-signal-safe. */
 static void pass_on(int number)
 {
     const int process = atomic_exchange(&child, 0);
@@ -116,7 +117,7 @@ void cli_watch_end(cli *c)
     watcher *w = c->watch;
     if (!w) return;
     atomic_store(&wake_fd, -1);
-    /* An 's' already in the pipe is read first: `stop` then finishes before the join. */
+    /* If an 's' is already in the pipe, it is read before this 'q', so `stop` finishes before the join. */
     if (w->thread.running) {
         const ssize_t ignored = write(w->fds[1], "q", 1);
         (void)ignored;

@@ -191,7 +191,7 @@ out:
 
 /* ---- what is there ------------------------------------------------------------------------ */
 
-/* True for the names that a demo gives: "class-000", or "000000.jpg". */
+/* True for names that the demo creates: "class-000", or "000000.jpg". */
 static bool is_name(const char *name, const char *begin, const char *end)
 {
     if (!leat__str_starts(name, begin)) return false;
@@ -299,7 +299,7 @@ static int wait_for(pid_t child, int *status)
     siginfo_t ended;
     int rc;
     cli_child(child);
-    do rc = waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT); /* keeps its process id reserved */
+    do rc = waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT); /* the process id stays reserved */
     while (rc < 0 && errno == EINTR);
     cli_child(0);
     do rc = waitpid(child, status, 0);
@@ -328,7 +328,8 @@ static int run_words(cli *c, const char *title, const step_words *s, int *status
     return rc == 0 ? 0 : leat__fail_errno(err, rc, "waiting for %s", argv[0]);
 }
 
-/* Removes unfinished packs after a signal. A stopped step keeps them for --resume, which no demo uses. */
+/* Removes unfinished packs after a signal. A stopped step keeps them for --resume, which the demo does not
+ * use. */
 static void remove_unfinished(cli *c, const char *dir)
 {
     static const char *const names[] = {"photos.leat.partial", "photos.leat.journal",

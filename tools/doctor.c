@@ -28,7 +28,7 @@
 #define RUN_MAX ((size_t)64 << 20)
 #define RUN_BEGIN "{\"run\":" /* first bytes of a run file */
 #define FRAMES 2048
-#define CEILING_TIMES 2.0 /* an answer comes within this many times --seconds, plus CEILING_MORE seconds */
+#define CEILING_TIMES 2.0 /* the result comes within this many times --seconds, plus CEILING_MORE seconds */
 #define CEILING_MORE 4.5
 #define STOP_NS (LEAT_NS_PER_S * 7 / 10) /* time to end in order after a signal */
 
@@ -59,7 +59,7 @@ typedef struct job {
     size_t frame_count;
     uint32_t watches;
     int serve_rc;
-    bool stopped; /* by a signal; the verdict covers what was measured until then */
+    bool stopped; /* stopped by a signal; the verdict covers the measurements until then */
     leat_error serve_err;
     /* The measuring thread. */
     leat__thread thread;
@@ -166,8 +166,8 @@ static void measure(void *arg)
     leat__mutex_unlock(&j->lock);
 }
 
-/* Waits for the measurements. Reads in flight cannot be cancelled. When they take longer than the
- * ceiling, or than a user waits after Ctrl-C, it continues without them. Call it with the lock held. */
+/* Waits for the measurements. Reads in flight cannot be cancelled. If they take longer than the ceiling, or
+ * than STOP_NS after Ctrl-C, the command continues without them. Call it with the lock held. */
 static void wait_for_facts(job *j)
 {
     double most = CEILING_TIMES * cli_float(j->c, "seconds") + CEILING_MORE;
@@ -200,7 +200,7 @@ static int too_late(const char *path, leat_error *err)
 /* Returns the result of the measurements, or of those made in time. Call it with the lock held. */
 static int result(job *j, leat_error *err)
 {
-    /* a run without a batch still shows where it waited; one stopped early shows nothing yet */
+    /* a run without a batch still shows where it waited; a run that was stopped early shows nothing */
     bool some = j->so_far.samples_per_s > 0 || (!cli_interrupted(j->c) && j->so_far.decode_ready >= 0);
     if (j->serve_rc != 0) *err = j->serve_err;
     else if (j->done) *err = j->err;
@@ -377,12 +377,12 @@ static int run(cli *c)
     bool pack = cli_arg_count(c) > 0 && past == PAST_NONE;
     j.record = past == PAST_RECORD ? file : cli_str(c, "attach");
     if (cli_given(c, "attach") && cli_arg_count(c) > 0)
-        return cli_usage(c, "--attach diagnoses a run that is over, PACK is measured: give one");
+        return cli_usage(c, "--attach diagnoses a recorded run, PACK is measured: give one of them");
     if (j.record != NULL && cli_flag(c, "verify"))
-        return cli_usage(c, "--verify needs a pack: a run that is over cannot be run again");
+        return cli_usage(c, "--verify needs a pack: a recorded run cannot be run again");
     const char *unused = j.record != NULL ? doctor_past_given(c, true) : NULL;
-    if (unused != NULL) return cli_usage(c, "--%s has no effect on a run that is over", unused);
-    if (cli_typed(c, "epochs")) /* a --config file of leat load may have it */
+    if (unused != NULL) return cli_usage(c, "--%s has no effect on a recorded run", unused);
+    if (cli_typed(c, "epochs")) /* not when set by --config, whose file may be one of leat load */
         return cli_usage(c, "--epochs has no effect: leat doctor measures for --seconds");
     if (pack) rc = load_flags_read(&j.flags, c, &err);
     if (rc == 0 && pack) rc = load_flags_keys(&j.flags, c, &err);

@@ -80,7 +80,7 @@ int doctor_past(cli *c, past_kind kind, const char *file)
     bool warning = false;
     const char *option = doctor_past_given(c, false);
     if (option)
-        return cli_usage(c, "--%s has no effect on %s: it is the report of a run that is over", option, file);
+        return cli_usage(c, "--%s has no effect on %s: it is the report of a finished run", option, file);
     leat__buf_init(&out, LEAT__MEM_MISC, 1u << 20);
     int rc = leat__file_load(file, REPORT_MAX, 1, &text, &len, &err);
     if (rc == 0 && kind == PAST_CURATE) rc = judge_curate(c, text, len, &out, &warning, &err);

@@ -33,7 +33,7 @@ typedef struct watch {
     cli *c;
     cli_progress bar;
     uint64_t failed;
-    leat_error first; /* reported when a second failure follows, else the error at the end says it */
+    leat_error first; /* printed when a second failure follows; a single failure is the final error */
 } watch;
 
 static void on_failure(void *cookie, const leat_error *why)

@@ -204,7 +204,7 @@ static void print_seen(cli *c, leat__buf *seen)
         unsigned char b = (unsigned char)seen->data[i];
         unsigned char next = (unsigned char)seen->data[i + 1]; /* a NUL follows the last byte */
         if ((b < ' ' && b != '\n' && b != '\t') || b == 127) seen->data[i] = ' ';
-        /* U+0080 to U+009F: terminals also read them as escape sequences */
+        /* U+0080 to U+009F: terminals also interpret them as escape sequences */
         if (b == 0xc2 && next >= 0x80 && next < 0xa0) seen->data[i] = seen->data[i + 1] = ' ';
     }
     cli_out(c, "%s", leat__buf_str(seen));

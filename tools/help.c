@@ -78,7 +78,7 @@ static int run(cli *c)
     if (name && !command) return unknown(c, name, nearest ? nearest : op_page_nearest(name));
     if (kind && !has_kind(command, kind)) return cli_usage(c, "leat %s has no '%s'", command->name, kind);
     if (c->json && cli_flag(c, "man"))
-        return cli_usage(c, "--man and --json are two forms of a page: give one");
+        return cli_usage(c, "--man and --json are two forms of a page: give one of them");
     if (c->json) return show_json(c, command);
     return cli_flag(c, "man") ? show_man(c, command) : cli_show_help(c, command);
 }

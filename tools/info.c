@@ -27,7 +27,7 @@ typedef struct facts {
     leat_pack_info info;
     uint64_t codec[LEAT__CODEC_COUNT];
     uint64_t images, image_bytes, pixels, cost_us, resized, unchecked, absent, changed;
-    uint64_t indexed, entries_bytes; /* JPEGs with entry points; bytes of these entry points */
+    uint64_t indexed, entries_bytes; /* JPEGs with entry points, and the bytes of these entry points */
     char created_with[64];
     json_t *provenance;
 } facts;

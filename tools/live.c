@@ -81,7 +81,7 @@ static void redraw(live_view *v, cli *c, int fd, const char *text, const leat_do
     leat__buf_puts(&out, "\033[J"); /* erase the rest of an earlier, longer drawing */
     if (leat__buf_status(&out) == 0) {
         ssize_t written = write(fd, out.data, out.len);
-        (void)written; /* a view that cannot be drawn does not stop the run */
+        (void)written; /* an error of the view does not stop the run */
         v->lines = c->view_lines = lines;
         c->view_fd = fd;
     }

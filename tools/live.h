@@ -23,19 +23,19 @@ typedef struct live_output {
 #define LIVE_REPORT "report", "<!doctype html>\n<!-- report of leat -->"
 #define LIVE_TRACE "trace", "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped_events\""
 #define LIVE_QUARANTINE "quarantine", "{\"pack\":"
-/* Checks, before anything runs, that these files can be written and are neither packs nor files of
- * others. Each must differ from all others and from those of `others`, which the command reads. */
+/* Checks, before anything runs, that these files can be written and are neither packs nor foreign files. Each
+ * must differ from the other outputs and from the files `others`, which the command reads. */
 int live_check_outputs(cli *c, const live_output *written, size_t count, const char *const *others,
                        size_t other_count, leat_error *err);
 /* Starts observing; *l is NULL when no flag requests anything. Open it after the loader, close it before. */
 int live_open(live **l, cli *c, leat_loader *loader, leat_error *err);
-bool live_draws(const live *l); /* true when it uses the terminal: no progress bar */
+bool live_draws(const live *l); /* true when the view uses the terminal: draw no progress bar */
 void live_tick(live *l);        /* main thread, any number of times */
 /* Stops observing and writes the requested files. */
 int live_close(live **l, leat_error *err);
 
-/* Shows a watch in the terminal, at most five times a second, and immediately after a line of text
- * has removed the view. Start with a zeroed state. Does nothing unless stderr is a terminal. */
+/* Draws a watch in the terminal, at most five times a second, and again at once after a line of text has
+ * removed the view. Start with a zeroed state. Does nothing unless stderr is a terminal. */
 typedef struct live_view {
     uint64_t next_ns;
     uint32_t lines; /* lines drawn; 0 = the next drawing goes below the current text */

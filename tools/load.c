@@ -454,7 +454,7 @@ const cli_command cli_cmd_load = {
             {"copy_wait_seconds", "time a batch waited for memory of the GPU"},
             {"device_images, device_share",
              "images the GPU decoded in the epoch; its share of the last batches"},
-            {"device_decode_seconds", "time on the GPU of the kernels that decode"},
+            {"device_decode_seconds", "time on the GPU of the decoding kernels"},
             {"device_overlap_seconds", "copies and kernels that ran beside those of the batch before"},
             {"device_cached_images, device_cached_bytes", "with --cache device: what stays on the GPU"},
             {"digest", "hash of everything delivered in the epoch, or null"},

@@ -104,7 +104,7 @@ void load_ops_write(leat__buf *out, int crop, int side, double flip, const char 
         leat__buf_printf(out, "RandomResizedCrop(%d, like=%s)", side, like);
         if (flip > 0) leat__buf_printf(out, "; RandomHorizontalFlip(%.17g)", flip);
         break;
-    case 1: /* the usual evaluation: resize to 256 for a crop of 224, in proportion */
+    case 1: /* the usual evaluation: resize to 256 for a crop of 224, other sizes in proportion */
         leat__buf_printf(out, "Resize(%d, like=%s); CenterCrop(%d)", (side * 256 + 112) / 224, like, side);
         break;
     default: leat__buf_printf(out, "Resize((%d, %d), like=%s)", side, side, like);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Flags for several packs in one loader: how they are mixed.
+ * Flags that define how several packs are mixed in one loader.
  */
 #include "load_mix.h"
 

@@ -30,11 +30,11 @@ int cli_packing_run(cli *c, leat_ingest_opts *o, const leat_check_opts *check, c
     cli_progress_begin(&bar, c, doing, "samples", 0);
     int rc = check ? leat_ingest_checked(o, check, st, found, err) : leat_ingest(o, st, err);
     cli_progress_end(&bar);
-    o->sources = NULL; /* it pointed to a local array */
+    o->sources = NULL; /* the field pointed to a local array */
     return rc;
 }
 
-/* True when an interrupted run may have left something to resume. For an upload that is not checked. */
+/* True when an interrupted run may have left something to resume. For an upload this is not checked. */
 static bool may_resume(const char *output)
 {
     leat__buf journal;
@@ -48,7 +48,7 @@ static bool may_resume(const char *output)
     return there;
 }
 
-/* True for an error that only another setting cures: --resume needs the settings of the first run. */
+/* True for an error that only other settings can fix: --resume needs the settings of the first run. */
 static bool needs_setting(const leat_error *err)
 {
     return err->code == LEAT_EDATA && strstr(err->message, "=-1 sets it to -1") != NULL;
@@ -60,14 +60,14 @@ static bool needs_other_tar(const leat_error *err)
     return err->code == LEAT_EDATA && strstr(err->message, "are not side by side; make it with tar") != NULL;
 }
 
-/* True for an error of one sample that leaving it out cures: not for storage that fails. */
+/* True for an error of one sample, which skipping the sample avoids; false when storage fails. */
 static bool is_about_sample(const leat_error *err)
 {
     return err->sample >= 0 && err->code != LEAT_EIO && err->code != LEAT_EPERM &&
            err->code != LEAT_ECHANGED && !needs_setting(err);
 }
 
-/* True when another run is writing the pack. --force is refused then, too. */
+/* True when another run is writing the pack: --force would be refused, too. */
 static bool is_in_use(const leat_error *err)
 {
     return strstr(err->message, ": another run or writer is writing this pack") != NULL ||

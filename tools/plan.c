@@ -167,7 +167,8 @@ static int try_loader(cli *c, leat_plan_facts *f, bool cold, leat_plan_calibrati
     int rc = plan_trial_run(c, &t, &err);
     if (!plan_trial_left()) leat__buf_reset(&ops);
     if (cli_interrupted(c)) return stopped(c);
-    if (rc == LEAT_EBUDGET) { /* the plan may be for a larger machine; else it says so, and names enough */
+    if (rc == LEAT_EBUDGET) { /* the plan may be for a larger machine; else it reports the problem, and a
+                                 sufficient budget */
         static const char option[] = "--memory: ";
         bool other = !cli_given(c, "memory") && leat__str_starts(err.message, option);
         cli_warn(c, "not measured: %s; used the tables", err.message + (other ? sizeof option - 1 : 0));
@@ -275,8 +276,8 @@ static int band_facts(cli *c, uint32_t *hashes, uint32_t *bands)
                      cli_given(c, "bands") ? "" : " (the default)");
 }
 
-/* Returns the memory of a text run: the least of the given limits, which may be those of another
- * machine; else this machine's. *option names the limit, NULL = the machine. */
+/* Returns the memory of a text run: the smallest of the given limits, which may be those of another machine;
+ * else this machine's. *option names the limit, NULL = the machine. */
 static uint64_t text_memory(cli *c, const leat_plan_facts *f, const char **option)
 {
     uint64_t least = plan_given_bytes(c, "ram");
@@ -384,9 +385,9 @@ static bool listed_in(const char *list, const char *word)
     return false;
 }
 
-/* Kinds of plans and the options that affect them: `uses`, or all except `unused`. The first ones are
- * answers without a plan of images; of the others, several may apply at once. docs/plan.md has the
- * same table. */
+/* Kinds of plans and the options that affect them: `uses`, or all except `unused`. The first kinds are
+ * answers without a plan of images; of the other kinds, several may apply at once. docs/plan.md has the same
+ * table. */
 static const struct {
     const char *option, *value; /* option and value that select it; NULL = any value */
     const char *uses, *unused;
@@ -411,7 +412,7 @@ static const struct {
      "h2d-gbs "},
 };
 
-/* True when the plan is of this kind. `gpus`: that of the machine when none is given. */
+/* True when the plan is of this kind. `gpus`: the option, or the machine's GPUs if it is not given. */
 static bool is_kind(const cli *c, size_t kind, uint32_t gpus)
 {
     const char *const option = kinds[kind].option, *const value = kinds[kind].value;
@@ -457,7 +458,7 @@ static int check_kinds(cli *c, uint32_t gpus)
                          cli_given(c, "cpu-us") ? "cpu-us" : "images");
     bool limits = cli_given(c, "text") || cli_given(c, "documents");
     if (limits && cli_given(c, "memory") && (cli_given(c, "ram") || cli_given(c, "limit")))
-        return cli_usage(c, "--memory and --%s are both the limit: give one",
+        return cli_usage(c, "--memory and --%s both set the memory limit: give one of them",
                          cli_given(c, "ram") ? "ram" : "limit");
     return CLI_OK;
 }
@@ -490,19 +491,21 @@ static int check_effects(cli *c)
     if (cli_given(c, "dataset-bytes") && !cli_given(c, "documents") && !cli_given(c, "recommend"))
         return cli_usage(c, "--dataset-bytes has an effect only with --documents or --recommend");
     if (cli_given(c, "threads") && cli_given(c, "workers"))
-        return cli_usage(c, "--threads is leat's, --workers a process-based loader's: give one");
+        return cli_usage(c, "--threads is for leat, --workers for process-based loaders: give one of them");
     if (cli_given(c, "samples") && cli_given(c, "video-hours"))
-        return cli_usage(c, "--samples and --video-hours are both the number of samples: give one");
+        return cli_usage(c, "--samples and --video-hours both set the number of samples: give one of them");
     if (cli_given(c, "solve") && cli_given(c, cli_str(c, "solve")))
         return cli_usage(c, "--%s has no effect with --solve %s, which finds it", cli_str(c, "solve"),
                          cli_str(c, "solve"));
     if (cli_given(c, "like") && plan_tables_only(c))
-        return cli_usage(c, "--like is measured on the pack, and --no-measure forbids it: give one");
+        return cli_usage(c,
+                         "--like is measured on the pack, and --no-measure forbids that: give one of them");
     return CLI_OK;
 }
 
-/* Fails for rates that cannot change a solution. GPUs and CPUs depend on the rates of CPUs and GPUs. Other
- * rates count only where threads follow from them: with several epochs, when no number of threads is given.
+/* Fails for rates that have no effect on a solution. The batch and the RAM depend on no rate, GPUs and CPUs
+ * only on the rates of CPUs and GPUs. With several epochs and no given number of threads, every rate counts,
+ * because the threads follow from the rates.
  */
 static int check_solve(cli *c)
 {
@@ -519,7 +522,7 @@ static int check_solve(cli *c)
     return CLI_OK;
 }
 
-/* Checks that the YAML written for leat load has only values that it accepts. */
+/* Checks that the YAML written for leat load has only values that leat load accepts. */
 static int check_yaml(cli *c)
 {
     static const struct {
@@ -571,7 +574,7 @@ static int plan_run(cli *c)
     if ((rc = plan_ops_facts(c, &f, kind, listed)) != CLI_OK) return rc;
     if ((rc = plan_device_facts(c, &f, kind)) != CLI_OK) return rc;
     if (cli_flag(c, "calibrate") && plan_tables_only(c))
-        return cli_usage(c, "--calibrate measures and --no-measure forbids it: give one");
+        return cli_usage(c, "--calibrate measures, and --no-measure forbids that: give one of them");
     if (cli_flag(c, "calibrate") && listed)
         return cli_usage(c, "--calibrate needs a pack: %s is a prefix of images", cli_str(c, "dataset"));
     if (!listed && (rc = cli_flag(c, "calibrate") ? calibrate(c, &f) : measure(c, &f)) != CLI_OK) return rc;

@@ -43,25 +43,28 @@
 
 #define SLICE_NS (LEAT_NS_PER_S / 4)
 #define SLICES 4
-#define SLICES_ONE 2  /* with one thread, only to see how threads scale */
-#define LOOKS 3       /* warm measurements of a calibration */
-#define LOOKS_RANGE 2 /* exponent of their range: half of later runs are outside of it, few twice as far */
+#define SLICES_ONE 2 /* slices with one thread, only to measure how threads scale */
+#define LOOKS 3      /* warm measurements of a calibration */
+#define LOOKS_RANGE                                                                                          \
+    2 /* exponent for the range of these measurements: half of later runs are outside of the range itself,   \
+         few twice as far */
 #define SLICE_BATCHES 12u /* batches per slice needed for a meaningful rate */
 #define USUAL_PREFETCH 4u /* batches that the loader starts with by default */
 #define OTHER_BATCHES 3u  /* batches besides the prefetched ones: held by the trainer, or in progress */
 #define FEW_SPREAD 1.1    /* factor of the interval when slices have too few batches */
 #define EVEN_BATCHES                                                                                         \
-    5u /* from which on the time before the first batch and the work after the last are left out */
+    5u /* from this many batches on, the time before the first and after the last is left out */
 /* Short measurement: fewer and shorter slices over fewer bytes, with a wider interval. */
 #define QUICK_SLICE_NS (LEAT_NS_PER_S / 12)
-#define QUICK_SLICES 6                    /* half a second: the clock of a shared CPU changes within less */
-#define QUICK_SLICES_COLD 4               /* when reads are also measured */
-#define QUICK_BYTES (UINT64_C(256) << 20) /* more than CPU caches hold, which would speed up raw pixels */
-#define QUICK_BYTES_COLD (UINT64_C(32) << 20) /* they must be read first */
+#define QUICK_SLICES                                                                                         \
+    6 /* half a second in total, because the clock of a shared CPU changes faster than that */
+#define QUICK_SLICES_COLD 4                   /* when reads are also measured */
+#define QUICK_BYTES (UINT64_C(256) << 20)     /* more than CPU caches hold, which would speed up raw pixels */
+#define QUICK_BYTES_COLD (UINT64_C(32) << 20) /* less, because these bytes must be read first */
 #define BUCKET_BYTES (UINT64_C(8) << 20)      /* limited, because reads from a bucket cost money */
 #define BUCKET_PARTS 16u                      /* parts of 1 MiB, for the rate of the link */
-#define QUICK_BYTES_OWN (UINT64_C(64) << 20)  /* the loader must first cache them */
-#define FILL 3 /* samples delivered to fill the cache, as a multiple of those in these bytes */
+#define QUICK_BYTES_OWN (UINT64_C(64) << 20)  /* less, because the loader must first cache these bytes */
+#define FILL 3 /* samples delivered to fill the cache, as a multiple of the samples in QUICK_BYTES_OWN */
 #define BUCKET_BATCH 64u
 #define QUICK_SPREAD 0.20 /* 90 % of the runs differed from a short measurement by at most this share */
 #define CALM_SPREAD 0.10  /* the same for a calibration */
@@ -71,7 +74,7 @@
 #define STORAGE_TURNS 3
 #define STORAGE_NS (LEAT_NS_PER_S / 3)
 #define QUICK_BATCH_BYTES 48e6
-#define QUICK_BATCH 16u /* samples, to find out how many a slice has */
+#define QUICK_BATCH 16u /* samples of a first batch, which shows how many fit in a slice */
 #define OPS_NS (LEAT_NS_PER_S / 20)
 #define READERS 8
 #define READ_NS (LEAT_NS_PER_S / 4)
@@ -79,13 +82,14 @@
  * TURNS_MIN to TURNS_MAX turns is used, until enough was read and half of them are within NARROW. */
 #define TURNS_MIN 3
 #define TURNS_MAX 9
-#define TURNS_BETWEEN 2 /* between the first and the second warm measurement */
+#define TURNS_BETWEEN 2 /* turns between the first and the second warm measurement */
 #define COLD_NS (2 * LEAT_NS_PER_S)
 #define NARROW 0.05
 /* Warm rates: samples of this many bytes are repeated, so that they stay in memory. */
 #define WARM_BYTES (UINT64_C(512) << 20)
 #define EPOCH_MAX (UINT64_C(1) << 20)
-#define BRING_NS (4 * LEAT_NS_PER_S) /* to read them into memory; slow storage gives fewer */
+#define BRING_NS                                                                                             \
+    (4 * LEAT_NS_PER_S) /* time to read these samples into memory; on slow storage there are fewer */
 
 #define VALUES 12 /* turns, or slices of all warm measurements */
 static_assert(VALUES >= TURNS_MAX && VALUES >= LOOKS * SLICES && VALUES >= QUICK_SLICES, "too few values");
@@ -178,9 +182,9 @@ out:
 typedef struct effort {
     int slices;
     uint64_t slice_ns, bytes;
-    uint64_t fill; /* samples delivered before it starts: they bring the pack into the loader's memory */
-    /* Batches delivered before it starts, for at most the time of the measurement, so that each
-     * buffer was used once. */
+    uint64_t fill; /* samples delivered before the measurement, to fill the loader's cache */
+    /* Batches delivered before the measurement, for at most the same time, so that each buffer was used
+     * once. */
     uint64_t settled;
 } effort;
 static const effort calm = {.slices = SLICES, .slice_ns = SLICE_NS, .bytes = WARM_BYTES};
@@ -214,7 +218,8 @@ typedef struct look {
     uint64_t samples, wall_ns, cpu_ns, batches;
     turns rates;                      /* rates of the slices */
     uint64_t first_samples, first_ns; /* of the first slice, in which nothing was prefetched yet */
-    /* From the first batch to the last: both ends have the same amount of work in progress. */
+    /* Samples and time from the first batch to the last: the amount of work in progress is the same at both
+     * ends. */
     uint64_t even_samples, even_ns, even_cpu_ns;
     turns means;        /* means of the added measurements */
     uint64_t row_bytes; /* bytes of a sample in a batch */
@@ -422,8 +427,8 @@ static int bring(const char *path, const leat_pack_info *info, uint64_t *samples
     return plan_trial_check(err);
 }
 
-/* Makes one warm measurement and adds it to `sum`. The epoch is as long as the pack's, over the
- * samples that fit in the effort's bytes, which are read first. */
+/* Makes one warm measurement and adds it to `sum`. The epoch is as long as the pack's, but repeats only the
+ * samples that fit in e->bytes. These are read first. */
 static int look_warm(const char *path, const leat_loader_opts *base, const effort *e, uint32_t threads,
                      const leat_pack_info *info, warm_looks *sum, leat_error *err)
 {
@@ -445,7 +450,7 @@ static int look_warm(const char *path, const leat_loader_opts *base, const effor
     effort full = *e;
     if (base->cache == LEAT_CACHE_PROCESS) {
         full.fill = FILL * some;
-        opts.memory = 0; /* the loader's default: the samples must stay in it */
+        opts.memory = 0; /* the loader's default: the samples must stay in memory */
     }
     if (remote) full.fill = FILL * some;
     effort less = full;
@@ -611,7 +616,7 @@ int plan_measure_bucket(const char *path, const leat_loader_opts *base, uint32_t
     }
     if (base == NULL) return 0;
     leat_loader_opts opts = *base;
-    opts.memory = 0; /* as the loader itself chooses: the few pages have to stay in it */
+    opts.memory = 0; /* the loader's default: the few pages must stay in memory */
     opts.batch_size = LEAT_MIN(opts.batch_size, BUCKET_BATCH);
     LEAT_TRY(measure_warm(path, &opts, longer ? &bucket_calm : &bucket, threads, &info, k, err));
     double spread = longer ? CALM_SPREAD : QUICK_SPREAD;

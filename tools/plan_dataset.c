@@ -43,7 +43,7 @@ static const char *method_of(const leat_pack_image *image, bool fast)
     return leat__codec_facts_of(image->codec)->method;
 }
 
-/* True when the pack's settings say that it was made with `--tiles fast`. */
+/* True when the pack was made with `--tiles fast`, by its settings. */
 static bool fast_tiles(const leat_pack *pack)
 {
     json_t *root = json_loads(leat_pack_provenance(pack), 0, NULL);
@@ -168,7 +168,7 @@ void plan_sizes(const char *path, leat_plan_facts *f, const leat__time_limit *li
     leat__set set = {0};
 
     for (uint64_t i = 0; i < count; i++) ids[i] = i * (f->samples / count);
-    if (some < SIZE_LEAST) return; /* the images are too large to re-encode a few */
+    if (some < SIZE_LEAST) return; /* the images are too large: re-encoding even a few takes too long */
     int rc = leat__set_load(&set, path, ids, count, some, SIZE_BYTES, limit, NULL);
     if (rc == 0) rc = leat__variant_share(&set, PLAN_SMALLER_SIDE, 0, &f->smaller_share, NULL);
     if (rc == 0) rc = leat__variant_share(&set, 0, PLAN_LESS_QUALITY, &f->quality_share, NULL);
@@ -192,7 +192,7 @@ static int storage_facts(const char *path, leat_plan_facts *f, leat_error *err)
     return 0;
 }
 
-/* A bucket is a separate kind of storage, with prices if its provider is known. */
+/* Sets the storage to a bucket, with prices if its provider is known. */
 static void bucket_facts(const char *path, leat_plan_facts *f)
 {
     leat__traffic_rates rates;

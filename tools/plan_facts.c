@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Facts of `leat plan` from its options: dataset, model, machine, loader and measured rates. What no option
- * gives comes from the pack and from this machine.
+ * Facts of `leat plan` from its options: dataset, model, machine, loader and measured rates. Facts without an
+ * option come from the pack and from this machine.
  */
 #include "plan_facts.h"
 
@@ -106,7 +106,7 @@ int plan_model_facts(cli *c, leat_plan_facts *f)
     return CLI_OK;
 }
 
-/* True when a fact is that of another machine: the user gave it, or it is solved for. */
+/* True when a fact describes another machine: the user gave it, or it is solved for. */
 static bool of_another(const cli *c, const char *name)
 {
     return cli_given(c, name) || (cli_given(c, "solve") && leat__str_eq(cli_str(c, "solve"), name));
@@ -164,7 +164,7 @@ int plan_measured_facts(cli *c, leat_plan_facts *f)
 {
     leat_plan_calibration *k = &f->measured;
     if (cli_given(c, "gbps") && cli_given(c, "io-mbs"))
-        return cli_usage(c, "--gbps and --io-mbs are both the rate of the storage: give one");
+        return cli_usage(c, "--gbps and --io-mbs both set the rate of the storage: give one of them");
     if (cli_given(c, "gbps") && !leat__plan_remote(f) && !leat__str_eq(f->storage, "network"))
         return cli_usage(c, "--gbps is the link to a bucket: the storage is %s (use --io-mbs)",
                          f->storage[0] != '\0' ? f->storage : "not known");
@@ -269,7 +269,8 @@ int plan_ops_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool liste
     f->crop_area = leat__plan_ops_area(p, width, height);
     leat__pipeline_close(&p);
     if (rc != 0) return cli_fail(c, &err);
-    const bool on_pack = cli_given(c, "dataset") && !listed; /* measured; the table if that takes too long */
+    const bool on_pack = cli_given(c, "dataset") &&
+                         !listed; /* the cost is measured; the table is used if that takes too long */
     if (plan_tables_only(c) || on_pack) {
         bool sure;
         f->ops_unknown = !leat__plan_ops_us(text, f->isa, width, height, &f->ops_us, &sure);

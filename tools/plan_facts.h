@@ -25,7 +25,7 @@ bool plan_is_process(const cli *c);
 /* True with --no-measure. */
 bool plan_tables_only(cli *c);
 
-/* They are called in this order; a later one uses the facts of those before it. */
+/* Call these functions in this order: each uses the facts of those before it. */
 int plan_model_facts(cli *c, leat_plan_facts *f);
 int plan_machine_facts(cli *c, leat_plan_facts *f);
 /* `kind`: of the images of the pack. `listed`: --dataset is a prefix of images in a bucket, not a pack. */

@@ -347,7 +347,7 @@ static void stage_rows(cli *c, const leat_plan_text_facts *f, const leat_plan_te
             s->serial_seconds > s->seconds / 2 ? "the part that uses one thread"
             : s->limit == LEAT_PLAN_IO         ? "the disk"
                                                : "the CPUs");
-    /* in the units of --memory: 64G are GiB */
+    /* in the unit of --memory, where 64G means GiB */
     cli_row(c, "memory", "%s%s%s", bytes(s->ram_bytes, a), f->memory_bytes ? " of " : "",
             f->memory_bytes ? bytes(f->memory_bytes, b) : "");
     if (s->work_bytes > 0)

@@ -42,10 +42,10 @@ int plan_measure_copy(cli *c, leat_plan_calibration *k, leat_error *err) LEAT_MU
 int plan_measure(const char *path, const leat_loader_opts *opts, uint32_t threads, bool cold,
                  leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;
 
-/* Only storage, for about a second. */
+/* Measures only the storage, for about a second. */
 int plan_measure_storage(const char *path, leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;
 
-/* Of a pack in a bucket, by few requests: the rate of the link and the latency of a request (unless
+/* Measures a pack in a bucket with few requests: the rate of the link and the latency of a request (unless
  * `link` is false), then the loader from memory (unless `opts` is NULL). */
 int plan_measure_bucket(const char *path, const leat_loader_opts *opts, uint32_t threads, bool link,
                         bool longer, leat_plan_calibration *k, double *latency_s,
@@ -59,13 +59,13 @@ typedef struct plan_trial {
     bool cold, link, longer; /* as above */
     bool storage;            /* only storage: the loader that is planned is another */
     bool sizes;              /* also what plan_sizes measures */
-    leat_plan_facts facts;   /* its process_bytes and shares are filled */
+    leat_plan_facts facts;   /* process_bytes and the shares are results */
     leat_plan_calibration k; /* filled */
     double latency_s;        /* filled; 0 = not measured */
 } plan_trial;
 
-/* Notes the memory of this process. Called first: a look at the machine loads the GPU driver, which takes
- * another 17 MB that `leat load` does not need. */
+/* Records the memory of this process. Call it first: reading the facts of the machine loads the GPU driver,
+ * which takes 17 MB that `leat load` does not need. */
 void plan_trial_note_memory(void);
 /* Runs the measurement in a thread. On slow storage it uses the table and the bytes that arrived,
  * with a warning; for a bucket, never the table for storage. LEAT_ECANCELED within a second of a

@@ -18,18 +18,18 @@
 #include "plan_modes.h"
 #include "probe/machine.h"
 
-#define CEILING_NS (2 * LEAT_NS_PER_S) /* a short measurement takes half of that, unless CPUs are busy */
+#define CEILING_NS (2 * LEAT_NS_PER_S) /* a short measurement takes half of this, unless CPUs are busy */
 #define CEILING_BUSY_NS (10 * LEAT_NS_PER_S)  /* while nothing has to be read */
 #define CEILING_BUCKET_NS (5 * LEAT_NS_PER_S) /* for buckets, whose requests take longer */
 #define CEILING_LONG_NS (60 * LEAT_NS_PER_S)  /* for a calibration, which takes some ten seconds */
 #define STOP_NS (LEAT_NS_PER_S * 7 / 10)      /* time to end in order after a signal */
 #define LOOK_NS (LEAT_NS_PER_S / 20)
-#define LEAST_BYTES (UINT64_C(256) << 10) /* that tell a rate of storage */
-#define PART_SPREAD 0.5                   /* of that rate: reads of other things are in it */
-#define CONNECTIONS 64.0                  /* of the loader to a bucket */
-#define RECEIVED_NS 1000000u              /* least time of what arrived: less tells no rate */
-#define SILENT_NS (2 * LEAT_NS_PER_S)     /* without a byte: the server no longer answers */
-#define CODE_DATA (UINT64_C(1) << 20)     /* least memory of a process beside its code */
+#define LEAST_BYTES (UINT64_C(256) << 10) /* minimum bytes for a rate of storage */
+#define PART_SPREAD 0.5                   /* spread of that rate, which includes reads of other data */
+#define CONNECTIONS 64.0                  /* connections of the loader to a bucket */
+#define RECEIVED_NS 1000000u              /* minimum time for a rate of the bytes that arrived */
+#define SILENT_NS (2 * LEAT_NS_PER_S)     /* time without a byte after which the server counts as silent */
+#define CODE_DATA (UINT64_C(1) << 20)     /* minimum memory of a process besides its code */
 #define CODE_MAX (UINT64_C(16) << 20)     /* more means that another program runs the command */
 
 static struct {
@@ -38,11 +38,11 @@ static struct {
     leat__cond changed;
     plan_trial own, measured; /* `own` belongs to the thread; `measured` is for the command */
     leat_plan_range link;     /* rate of a bucket, once measured */
-    uint64_t data;            /* memory of the process beside its code, noted first; Python has several MB */
+    uint64_t data; /* memory of the process besides its code, recorded first; Python has several MB */
     double latency_s;
     leat_error err;
     int rc;
-    bool known, done;    /* known: the rates are measured; done: everything is */
+    bool known, done;    /* known: the rates are measured; done: all is measured */
     atomic_bool left;    /* the command continues without the thread */
     atomic_bool reading; /* the thread waits for storage, not for CPUs */
 } job;
@@ -119,7 +119,7 @@ static void measure(void *arg)
             t->facts.process_bytes = code + (job.data > 0 ? job.data : CODE_DATA);
         publish(0, false);
         plan_trial_reading(true);
-        /* after memory was measured, which this would change */
+        /* after memory was measured, because this changes it */
         if (t->sizes && !leat__path_remote(t->path)) plan_sizes(t->path, &t->facts, &limit);
     }
     publish(rc, true);
@@ -145,8 +145,8 @@ static void hear(hearing *h, uint64_t now)
     if (s.bytes_in != h->bytes) *h = (hearing){s.bytes_in, now};
 }
 
-/* The link of a bucket by the bytes that arrived, over the time from the first answer on in which they did.
- * The loader has more connections, which share a limit of the server or have one each. Locked. */
+/* Computes the link of a bucket from the bytes that arrived since the first answer. The loader has more
+ * connections; the server may limit all together or each one. Locked. */
 static void use_link(plan_trial *m, const leat__http_stats *before, uint64_t ns)
 {
     leat__http_stats s;
@@ -179,7 +179,7 @@ static void use_reads(plan_trial *m, uint64_t before, uint64_t ns)
     m->k.io_bytes_per_s = (leat_plan_range){rate / (1 + PART_SPREAD), rate, rate * (1 + PART_SPREAD)};
 }
 
-/* The server answered until the pack was open, or a little longer: that tells no rate. Locked. */
+/* Reports that there is no rate: the server stopped answering after the pack was opened. Locked. */
 static void use_nothing(cli *c, plan_trial *m, uint64_t silent_ns)
 {
     m->k.failed = 1u << LEAT_PLAN_IO;
@@ -196,7 +196,7 @@ static bool samples_cost(const plan_trial *t)
     return !atomic_load(&job.reading) || (!t->cold && !t->longer);
 }
 
-/* What is known without the thread: how fast storage delivered meanwhile. Locked. */
+/* Uses what is known without the thread: how fast storage delivered. Locked. */
 static void use_what_came(cli *c, const plan_trial *t, const came *before, uint64_t ns, uint64_t silent_ns)
 {
     plan_trial *m = &job.measured;
@@ -223,7 +223,7 @@ static void use_what_came(cli *c, const plan_trial *t, const came *before, uint6
                                           : " for the CPUs, and the bytes that arrived for storage");
 }
 
-/* Until it is done, the time is over, or a signal came a while ago. Locked. */
+/* Waits until the measurement is done, the time is over, or a signal came a while ago. Locked. */
 static void wait_for_rates(uint64_t begin, uint64_t ceiling, hearing *heard)
 {
     uint64_t until = UINT64_MAX, now = begin;

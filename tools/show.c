@@ -277,7 +277,8 @@ static void end_lines(show *s)
     (void)cli_json(s->c, &s->lines);
 }
 
-/* Checks the name before anything is read: a sheet is PNG, and its name must not say otherwise. */
+/* Checks the name before anything is read: a sheet is a PNG file, so its name must not have another
+ * extension. */
 static int check_name(const char *path, bool force, leat_error *err)
 {
     LEAT_TRY(leat__file_spare_pack(path, err));

@@ -117,7 +117,7 @@ static void warn_empty(cli *c, const parts *p)
     }
 }
 
-/* Parts are written in sequence: names the complete ones of an interrupted run. */
+/* Prints the error, and names the complete parts of an interrupted run: parts are written in sequence. */
 static int fail(cli *c, const parts *p, const leat_error *err)
 {
     leat__names list = {0};

@@ -130,7 +130,7 @@ static int print_json(job *j, const leat_doctor_diagnosis *d, leat_error *err)
     return rc;
 }
 
-/* Prints a line each second where nothing can be redrawn, and the whole view at the end. */
+/* Without a terminal to redraw: prints a line each second, and the whole view at the end. */
 static void print_line(job *j, const leat_doctor_diagnosis *d)
 {
     char at[TEXT], rate[TEXT], used[TEXT], limit[TEXT];
@@ -159,7 +159,7 @@ static int print_view(job *j, const leat_doctor_diagnosis *d, leat_error *err)
 static int show(job *j, bool last, leat_error *err)
 {
     const leat_doctor_diagnosis *d = leat_doctor_run_diagnosis(j->run);
-    if (d == NULL) return 0; /* the run is in its first second */
+    if (d == NULL) return 0; /* no diagnosis yet: the run is in its first second */
     j->count = leat_doctor_run_frames(j->run, j->frames, FRAMES);
     if (j->draws) {
         draw(j, d);
@@ -176,7 +176,7 @@ static int show(job *j, bool last, leat_error *err)
 
 /* ---- Following ---- */
 
-/* True while it waits for a run. A person at a terminal can quit; a script or a pipe would hang. */
+/* True when the command may wait for a run. A user at a terminal can quit; a script or a pipe would hang. */
 static bool waits(const job *j)
 {
     if (j->draws && !cli_given(j->c, "wait")) return true;

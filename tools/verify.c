@@ -23,7 +23,7 @@ typedef struct watch {
     leat__json json; /* findings, with --json */
 } watch;
 
-/* Prints a position; a finding about the whole file has none. */
+/* Prints a position, or nothing for a finding about the whole file. */
 static void put_place(cli *c, const char *name, int64_t value)
 {
     if (value >= 0) cli_out(c, "\t%s %lld", name, (long long)value);

@@ -141,8 +141,8 @@ extern "C" {
     X(nhwc, "1 = images are delivered in the layout nhwc (channels_last)")                                   \
     /* batches on a device */                                                                                \
     X(copy_ms, "time per step of copies to the device, on the device")                                       \
-    X(device_decode_ms, "time per step of the kernels that decode")                                          \
-    X(device_overlap_ms, "of both, beside the copies and kernels of another batch")                          \
+    X(device_decode_ms, "time per step of the decoding kernels")                                             \
+    X(device_overlap_ms, "part of copy_ms and device_decode_ms that overlaps with another batch")            \
     X(device_share, "share of the images that the device decodes")                                           \
     X(device_frees, "CPUs that would decode them otherwise; only where CPUs decoded some")                   \
     /* a bucket or web server, asked for ranges of the pack */                                               \
@@ -160,9 +160,9 @@ extern "C" {
 typedef struct leat_doctor_option {
     char action[128];    /* "leat pack --images tiled": what to do */
     char set[64];        /* load flags that do it, "dtype=u8"; "" when it is not about loading */
-    double cpu_all;      /* samples/s of decode and augment then; negative = unchanged */
-    double sample_bytes; /* as stored then; negative = unchanged */
-    double out_bytes;    /* as delivered then; negative = unchanged */
+    double cpu_all;      /* samples/s of decode and augment with it; negative = unchanged */
+    double sample_bytes; /* stored size with it; negative = unchanged */
+    double out_bytes;    /* delivered size with it; negative = unchanged */
     double whole;        /* 1 = cpu_all is scaled by the cost of the whole loader, including
                           * delivery */
     double spread;       /* by how much its measurements disagree, 0.1 = 10 %; negative = not known */
@@ -174,9 +174,9 @@ typedef struct leat_doctor_option {
 typedef struct leat_doctor_trial {
     char set[96]; /* "order=quasi_random", as in a remedy */
     double rate;  /* samples/s */
-    double gain;  /* as a factor of the run without them */
-    /* By how much the halves of the run disagree, or the runs without them before and after; 0.1 = 10 %,
-     * negative = not known. */
+    double gain;  /* rate with the flags, divided by the rate without them */
+    /* Relative difference between the halves of the run, or between the runs without the flags before and
+     * after it; 0.1 = 10 %, negative = not known. */
     double spread;
 } leat_doctor_trial;
 
@@ -229,7 +229,7 @@ typedef enum leat_doctor_limit {
 /* The cause of the limit. X(name, text). */
 #define LEAT_DOCTOR_CAUSE_MAP(X)                                                                             \
     X(NONE, "none")                                                                                          \
-    X(COLD, "cold_cache") /* it would fit in memory, but is not cached yet */                                \
+    X(COLD, "cold_cache") /* the pack would fit in memory, but is not cached yet */                          \
     X(LATENCY, "latency") /* reads are limited by latency */                                                 \
     X(BANDWIDTH, "bandwidth")                                                                                \
     X(NETWORK, "network")                                                                                    \
@@ -244,20 +244,20 @@ typedef enum leat_doctor_limit {
     X(FEW_CPUS, "few_cpus")                                                                                  \
     X(SMALL_BATCHES, "small_batches")                                                                        \
     X(HANDOVER, "hand_over")                                                                                 \
-    X(BURSTS, "bursts") /* enough on average, some come late */                                              \
+    X(BURSTS, "bursts") /* the mean rate is enough, but some batches are late */                             \
     X(BUDGET, "budget")                                                                                      \
     X(SWAPPING, "swapping")                                                                                  \
     X(TRAINER, "trainer")                                                                                    \
     X(TRANSFORM, "transform")                                                                                \
-    X(WORKERS, "worker_time") /* of another loader: details unknown */                                       \
-    X(PYTHON, "python_code")  /* of a sample, in such a worker */                                            \
+    X(WORKERS, "worker_time") /* in workers of another loader; details unknown */                            \
+    X(PYTHON, "python_code")  /* Python code per sample, in such a worker */                                 \
     X(COLLATE, "collate")                                                                                    \
     X(TRANSFER, "transfer")         /* pickling, shared memory */                                            \
     X(REQUESTS, "request_rate")     /* the server limits requests per second, whatever their size */         \
-    X(MEMORY_LIMIT, "memory_limit") /* it forbids the page cache to hold the pack */                         \
-    X(OTHER_LOADER, "other_loader") /* of this process takes the CPUs */                                     \
+    X(MEMORY_LIMIT, "memory_limit") /* the limit is too low to cache the pack */                             \
+    X(OTHER_LOADER, "other_loader") /* another loader of this process uses the CPUs */                       \
     X(REFUSED, "throttling")        /* a server refuses requests for now (429, 503) */                       \
-    X(SHORT_EPOCHS, "short_epochs") /* the start of each is not hidden behind the training */                \
+    X(SHORT_EPOCHS, "short_epochs") /* the start of an epoch does not overlap with training */               \
     X(DEVICE_COPY, "device_copy")                                                                            \
     X(DEVICE_DECODE, "device_decode")
 
@@ -312,7 +312,7 @@ typedef struct leat_doctor_diagnosis {
     leat_doctor_remedy remedies[LEAT_DOCTOR_REMEDIES]; /* the largest gain first */
     /* The remedies that are load flags, combined. */
     char apply[256];               /* "cache=process,threads=8"; "" = nothing to set */
-    double apply_rate, apply_gain; /* predicted; 1 when nothing is to be set */
+    double apply_rate, apply_gain; /* predicted; the gain is 1 when no flag helps */
     uint32_t apply_basis;          /* leat_doctor_basis of that gain */
     leat_doctor_facts facts;
 } leat_doctor_diagnosis;
@@ -352,7 +352,7 @@ typedef struct leat_doctor_frame {
     double blocked; /* share of the interval with work blocked only by the memory budget */
     uint64_t budget_used, budget_limit, cache_bytes;
     uint32_t threads, io_depth, prefetch;
-    uint64_t epoch, samples, bad; /* all so far */
+    uint64_t epoch, samples, bad; /* totals so far */
 } leat_doctor_frame;
 
 typedef struct leat_doctor_watch leat_doctor_watch;
@@ -445,9 +445,9 @@ typedef struct leat_doctor_examine_opts {
     /* Time for the measurements; 0 = 8. They take at most 2 * seconds + 5: measurements that do not fit are
      * shortened or skipped (see the facts trial_batch, trial_step_ms and skipped). */
     double seconds;
-    /* Called from time to time; return non-zero to stop. `watch` is set while a loader runs. One call with
-     * NULL comes before it is closed: close everything built on it then. During a call, the caller may copy
-     * `facts`, which has the measurements so far. Closing a loader takes as long as its reads in flight,
+    /* Called from time to time; return non-zero to stop. `watch` is set while a loader runs. Before the watch
+     * is closed, one call passes NULL: close everything that uses the watch. During a call, the caller may
+     * copy `facts`, which has the measurements so far. Closing a loader takes as long as its reads in flight,
      * which cannot be stopped. */
     int (*progress)(void *cookie, const char *what, double done, leat_doctor_watch *watch);
     void *cookie;

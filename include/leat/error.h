@@ -60,7 +60,7 @@ typedef struct leat_error {
     char message[768]; /* one line, no newline, names file, sample and offset */
 } leat_error;
 
-/* Name of a code ("LEAT_EDATA") and its short text; both static strings, never NULL. */
+/* Return the name of a code ("LEAT_EDATA") and its short text: static strings, never NULL. */
 LEAT_API const char *leat_code_name(int code);
 LEAT_API const char *leat_code_text(int code);
 

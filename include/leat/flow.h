@@ -89,7 +89,7 @@ typedef enum leat_lane { LEAT_LANE_CPU, LEAT_LANE_IO, LEAT_LANE_GPU, LEAT_LANE_P
 typedef struct leat_pool_opts {
     uint32_t struct_size;
     uint32_t threads;        /* CPU workers; 0 = usable CPUs */
-    uint32_t io_threads;     /* most threads of the I/O lane, started when needed; 0 = 32 */
+    uint32_t io_threads;     /* maximum threads of the I/O lane, started when needed; 0 = 32 */
     uint32_t gpu_threads;    /* 0 = two per GPU, at least 1 */
     uint32_t python_threads; /* 0 = 1 */
     uint32_t gpus;           /* devices that stages may ask for; 0 = none */
@@ -178,7 +178,7 @@ enum {
 
 /* The worker that runs process(), as passed to setup(). */
 typedef struct leat_worker {
-    uint32_t index; /* within the lane: 0 to the most threads - 1 */
+    uint32_t index; /* number within the lane, from 0 */
     int32_t gpu;    /* device granted to this worker of this stage, -1 = none */
     leat_lane lane;
     leat_flow *flow;
@@ -191,7 +191,7 @@ typedef struct leat_stage {
     const char *name; /* for meters, logs and errors; copied */
     leat_lane lane;   /* default CPU */
     uint32_t flags;
-    uint32_t parallel; /* most tasks of this stage at once; 0 = as many as the lane allows. The controller
+    uint32_t parallel; /* maximum tasks of this stage at once; 0 = as many as the lane allows. The controller
                           does not change a given value */
     /* Resources of one worker. Setting both `gpus` and `gpu_memory` is an error. */
     double cpus;         /* CPUs one running task keeps busy; 0 = 1 on the CPU lane */
@@ -201,7 +201,7 @@ typedef struct leat_stage {
     /* Bytes of one task: upper bounds. A larger measured value replaces them. */
     uint64_t scratch;   /* extra bytes while process() runs */
     uint64_t bytes_out; /* bytes that the task (or each child, or the group's result) holds afterwards. They
-                           are allocated while it still holds its input. 0 = it keeps its input */
+                           are allocated while the task still holds its input. 0 = the task keeps its input */
     uint64_t bytes_in;  /* gather: maximum bytes of all members of one group; 0 = count times
                          * the bytes of one task */
     uint32_t count;     /* gather: members of a group; expand: children per call, 0 = 1 */
@@ -249,7 +249,7 @@ typedef struct leat_flow_opts {
     leat_flow_policy on_error;
     uint64_t max_errors; /* SKIP and GIVE_BACK: more failures than this fail the flow; 0 =
                           * no limit */
-    uint32_t threads;    /* most CPU workers busy for this flow; 0 = the pool's */
+    uint32_t threads;    /* maximum CPU workers busy for this flow; 0 = the pool's */
     uint32_t io_depth;   /* tasks at once in each I/O stage; 0 = the controller decides */
     uint32_t prefetch;   /* results prefetched for the consumer; 0 = the controller decides */
     uint32_t loans;      /* results the consumer may hold at once without stopping the
@@ -261,8 +261,8 @@ typedef struct leat_flow_opts {
     uint32_t contain_crashes;
     uint32_t fixed; /* 1 = no controller */
     leat_log log;
-    /* 1 = before the last gather or expand, only as many tasks are in flight as its threads and its I/O depth
-     * can use. More tasks would only wait and fall out of the CPU caches */
+    /* 1 = before the last gather or expand, only as many tasks are in flight as the flow's threads and I/O
+     * depth can use. More tasks would only wait, and drop out of the CPU caches */
     uint32_t lean;
     leat_tuner *tuner; /* what the controller learned in earlier flows with the same stages; must outlive the
                           flow, and serves one flow at a time */
@@ -347,10 +347,10 @@ typedef struct leat_stage_stats {
     leat_lane lane;
     uint64_t items; /* tasks that finished here, failed ones included */
     uint64_t failed, dropped;
-    uint64_t bytes;                 /* held by them afterwards, in total */
-    uint64_t bytes_max;             /* most held by one of them */
+    uint64_t bytes;                 /* total bytes that these tasks hold afterwards */
+    uint64_t bytes_max;             /* maximum bytes of one of these tasks */
     uint64_t busy_ns;               /* in process(), all workers together */
-    uint64_t wait_ns;               /* time of tasks ready but not yet run, all together */
+    uint64_t wait_ns;               /* total time that tasks were ready but not running */
     double readiness;               /* share of the time with a task ready and waiting */
     uint32_t running, ready, limit; /* now; limit 0 = no limit of the stage */
 } leat_stage_stats;

@@ -27,7 +27,7 @@ extern "C" {
 #endif
 
 /* Called by one thread, a few times a second or more; return non-zero to stop (LEAT_ECANCELED). total 0 =
- * unknown. `found`: duplicates, or rows with an issue, so far as known before the end. */
+ * unknown. `found`: duplicates, or rows with an issue, as far as known. */
 typedef int (*leat_images_progress)(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
                                     uint64_t found);
 
@@ -62,8 +62,9 @@ typedef struct leat_check_issue {
     const char *name, *help, *score; /* static; score: column compared with the limit, or NULL */
     uint64_t count;                  /* rows */
     double limit;
-    int32_t side;      /* the issue is a score -1: below the limit, 1: above it, 0: has no limit */
-    uint32_t off;      /* 1 = not reported: switched off, or more than half of the images have it */
+    int32_t side; /* when an image has the issue: -1 = its score is below the limit, 1 = above it, 0 = there
+                     is no limit */
+    uint32_t off; /* 1 = not reported: switched off, or more than half of the images have it */
     uint32_t examples; /* entries of `example`: the rows furthest beyond the limit, or the first ones */
     uint32_t reserved;
     uint64_t example[LEAT_CHECK_EXAMPLES]; /* rows */
@@ -166,18 +167,19 @@ typedef struct leat_dedup_images_opts {
     uint32_t keep;             /* leat_keep_image */
     uint32_t orientations;     /* 1: as they are, 2: also mirrored, 8: also rotated; default: 2 */
     uint32_t windows;          /* 1 = also find large crops: takes about five times as long */
-    uint32_t across; /* 1 = only pairs from different inputs; the result does not depend on their order */
+    uint32_t across; /* 1 = only pairs from different inputs; the result does not depend on the order of the
+                        inputs */
     uint32_t list_probable;    /* 1 = the CSV file lists probable pairs too */
     uint32_t threads;          /* usable CPUs */
     uint32_t replace, no_sync; /* as in leat_packer_opts */
-    double threshold;          /* least similarity of duplicates: 0.7 */
-    double probable;           /* least similarity of probable pairs: 0.6 */
+    double threshold;          /* minimum similarity of duplicates: 0.7 */
+    double probable;           /* minimum similarity of probable pairs: 0.6 */
     uint64_t memory; /* default: half of what is available; larger data is spilled to OUTPUT.spill/… */
     leat_images_progress progress;
     void *cookie;
     leat_log log;
-    const char
-        *csv_pack; /* name of the pack in the CSV file, where the one input is its columns; the input */
+    const char *csv_pack; /* name of the pack in the CSV file, when the only input is the columns of a pack;
+                             default: the input */
 } leat_dedup_images_opts;
 
 LEAT_API void leat_dedup_images_opts_init_sized(leat_dedup_images_opts *opts, uint32_t struct_size);
@@ -217,13 +219,13 @@ typedef enum leat_keep_similar {
 /* 0 and NULL mean the default that the comment names. */
 typedef struct leat_dedup_semantic_opts {
     uint32_t struct_size;
-    uint32_t keep;             /* leat_keep_similar */
-    const char *input;         /* pack of leat embed; needed */
-    const char *output;        /* pack with the same rows; needed */
-    double threshold;          /* cosine similarity at which a row is removed: 0.95 */
-    double keep_share;         /* instead: share of rows to keep; the most similar ones are removed */
-    uint32_t clusters;         /* of k-means; default: the square root of the number of rows */
-    uint32_t threads;          /* usable CPUs */
+    uint32_t keep;      /* leat_keep_similar */
+    const char *input;  /* pack of leat embed; needed */
+    const char *output; /* pack with the same rows; needed */
+    double threshold;   /* cosine similarity at which a row is removed: 0.95 */
+    double keep_share;  /* instead of `threshold`: share of rows to keep; the most similar rows are removed */
+    uint32_t clusters;  /* of k-means; default: the square root of the number of rows */
+    uint32_t threads;   /* usable CPUs */
     uint32_t replace, no_sync; /* as in leat_packer_opts */
     uint64_t memory; /* hard limit; half of what is available. Vectors that do not fit are read again */
     leat_images_progress progress; /* done and total: rows */
@@ -239,7 +241,7 @@ typedef struct leat_dedup_semantic_stats {
     uint32_t struct_size;
     uint32_t clusters;
     uint64_t samples, kept, removed;
-    double threshold;     /* the one used; with keep_share: the lowest similarity of a removed row */
+    double threshold;     /* the threshold used; with keep_share: the lowest similarity of a removed row */
     uint64_t largest;     /* rows in the largest cluster */
     uint64_t pairs;       /* pairs compared */
     uint64_t plan_memory; /* bytes planned and used */

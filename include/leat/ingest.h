@@ -105,8 +105,9 @@ typedef struct leat_ingest_opts {
     const char *members;  /* kinds of members to take, "jpg,cls,txt": the fields, in this
                              order; other members are skipped. NULL = all kinds that
                              the first `infer` samples have */
-    const char *defaults; /* of samples that lack a number: "label=-1,size.cls=0"; "*=-1": all, of any source.
-                             Without a default such a sample is not packed; other values may be missing */
+    const char *defaults; /* values for samples that lack a number: "label=-1,size.cls=0"; "*=-1" is for all
+                             number fields and all sources. Without a default such a sample is not packed.
+                             Only numbers need a default */
     uint32_t infer;       /* samples read to infer the fields; 0 = 64 */
     const char *select; /* packs: only the rows that this selection chooses (leat_pack_select); not with keys
                            or merge */
@@ -186,10 +187,10 @@ typedef struct leat_export_stats {
     uint64_t bytes;
     uint64_t changed; /* images that cannot be restored byte for byte */
     uint64_t failed;  /* samples that could not be written */
-    uint64_t removed; /* shards of an earlier run with more of them, which `replace` replaces */
+    uint64_t removed; /* `replace`: surplus shards of an earlier run, which had more shards */
     uint64_t members; /* of tar shards */
-    uint64_t
-        stayed; /* `replace`: files numbered after the last shard: not as leat wrote them, or after a gap */
+    uint64_t stayed;  /* `replace`: files with higher numbers that are not removed: changed since leat wrote
+                         them, or after a gap in the numbers */
     char stayed_first[32]; /* the first of them, "" when there is none */
 } leat_export_stats;
 

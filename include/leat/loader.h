@@ -152,7 +152,7 @@ typedef enum leat_bucket {
 #define LEAT_BUCKETS 8 /* default number of buckets */
 #define LEAT_BUCKETS_MAX 65536
 
-#define LEAT_SAMPLE_FN_FIELDS 64 /* most fields of a batch with a leat_sample_fn */
+#define LEAT_SAMPLE_FN_FIELDS 64 /* maximum fields of a batch with a leat_sample_fn */
 
 /* The object that a plugin exports under the name "leat_op". A plugin is a shared object, loaded only when
  * the user names it. Plugin and object live as long as the process. */
@@ -214,7 +214,8 @@ typedef struct leat_loader_opts {
     const char
         *quarantine; /* file to which bad samples are appended as JSON lines; NULL = none; not with FAIL */
     uint32_t rank, world;  /* this rank, and the number of ranks; world 0 = 1 */
-    uint32_t window_pages; /* quasi only: pages in all windows together; 0 = those of 2 GiB, 64 to 4096 */
+    uint32_t window_pages; /* quasi only: pages in all windows together; 0 = as many as hold 2 GiB, but 64 to
+                              4096 */
     uint32_t streams;  /* quasi only: number of windows that a batch draws from, at most window_pages / 8; 0
                           = 64. window_pages and streams are part of the order */
     uint32_t prefetch; /* batches prepared ahead; 0 = the controller decides */
@@ -446,7 +447,7 @@ typedef struct leat_loader_stats {
     double data_ms, data_ms_p50, data_ms_p95;    /* in next(), waiting for a batch */
     double batch_ms, batch_ms_p50, batch_ms_p95; /* between next() calls: the training */
     uint64_t blocked_ns;  /* this epoch: time with work blocked only by the memory budget */
-    uint64_t floor_bytes; /* least budget it can run with */
+    uint64_t floor_bytes; /* minimum budget that the loader can run with */
     leat_stage_stats stages[LEAT_LOADER_STAGES]; /* order, read, decode, collate */
     double prepare_ms; /* mean per step, as reported by leat_loader_prepared; not in batch_ms */
     /* With opts.device; else 0. */
@@ -464,9 +465,11 @@ typedef struct leat_loader_stats {
     uint64_t device_decode_ns;  /* time of the decoding kernels on the device */
     double device_share;        /* share of the images in recent batches that the device decoded, 0 to 1 */
     uint64_t remote_hedged;     /* remote packs, this epoch: second requests sent for slow ranges */
-    uint64_t device_overlap_ns; /* part of copy_ns and device_decode_ns during those of the previous batch */
+    uint64_t device_overlap_ns; /* part of copy_ns and device_decode_ns that overlaps with the copies and
+                                   kernels of the previous batch */
     uint64_t device_list_ns;    /* part of decode_ns that workers spent listing tiles for the device */
-    uint64_t device_cached_images, device_cached_bytes; /* with LEAT_CACHE_DEVICE: cached there */
+    uint64_t device_cached_images,
+        device_cached_bytes; /* with LEAT_CACHE_DEVICE: images and bytes cached on the device */
     uint64_t budget_kept; /* memory kept for reuse: charged in addition to budget_used, freed when needed */
     /* Memory really allocated under the budget, and its peak. The charged bytes are more: bytes of samples
      * are reserved before they are read, so that no task waits for memory halfway. */
@@ -495,7 +498,7 @@ LEAT_API uint32_t leat_loader_decisions(leat_loader *loader, uint64_t first, lea
 
 /* ---- state ------------------------------------------------------------------------------ */
 
-#define LEAT_LOADER_STATE_MAX 32768 /* most bytes of a state */
+#define LEAT_LOADER_STATE_MAX 32768 /* maximum bytes of a state */
 
 /* Writes the position of this loader to `text`: one line of JSON with a NUL, a few hundred bytes, plus 20 per
  * pack. *size gets the length without the NUL, also when it did not fit (LEAT_ELIMIT). `delivered`: how many

@@ -123,7 +123,7 @@ typedef struct leat_pack_opts {
     uint32_t no_verify;         /* 1 = skip checksums of samples and pages (never of the index) */
     uint32_t direct;            /* 1 = page reads bypass the page cache if possible */
     uint32_t reserved;          /* 0 */
-    uint64_t index_cache_bytes; /* most bytes of the index to cache in memory; 0 = 16 MiB, UINT64_MAX = no
+    uint64_t index_cache_bytes; /* maximum bytes of the index to cache in memory; 0 = 16 MiB, UINT64_MAX = no
                                    cache: each lookup is a system call */
 } leat_pack_opts;
 #define LEAT_PACK_OPTS_INIT                                                                                  \
@@ -135,7 +135,7 @@ typedef struct leat_pack_opts {
  * major version; LEAT_EDATA: damaged; LEAT_ENOENT …: the system's error. */
 LEAT_API int leat_pack_open(leat_pack **pack, const char *path, const leat_pack_opts *opts,
                             leat_error *err) LEAT_MUST_CHECK;
-LEAT_API void leat_pack_close(leat_pack **pack); /* no thread may still use it */
+LEAT_API void leat_pack_close(leat_pack **pack); /* no thread may use the pack any more */
 
 /* Opens several packs as one: the samples of the first, then those of the second … Fields are matched by name
  * and type. Samples of a pack that lacks a field have no value in it (0 for INT and FLOAT). The same pack may
@@ -168,9 +168,10 @@ LEAT_API const char *leat_pack_path(const leat_pack *pack);
 /* Returned pointers are valid as long as the pack is open. */
 LEAT_API uint32_t leat_pack_field_count(const leat_pack *pack);
 LEAT_API const leat_field *leat_pack_field(const leat_pack *pack, uint32_t field);
-LEAT_API int leat_pack_field_find(const leat_pack *pack, const char *name); /* its number, or LEAT_ENOENT */
-LEAT_API const char *leat_pack_schema(const leat_pack *pack);               /* JSON */
-LEAT_API const char *leat_pack_provenance(const leat_pack *pack);           /* JSON */
+LEAT_API int leat_pack_field_find(const leat_pack *pack,
+                                  const char *name); /* returns the number of the field, or LEAT_ENOENT */
+LEAT_API const char *leat_pack_schema(const leat_pack *pack);     /* JSON */
+LEAT_API const char *leat_pack_provenance(const leat_pack *pack); /* JSON */
 
 /* Class names of an INT field, indexed by value. *names gets an array of *count strings that live as long as
  * the pack; *count is 0 when the field has none. */
@@ -448,8 +449,8 @@ typedef struct leat_pack_split_opts {
 /* Copies the stored samples of a pack unchanged into one pack per part. The part of a sample depends only on
  * its key, the seed and the shares, so samples added later do not move others. With `stratify`, samples are
  * ranked by the hash of their key within each value; a few near a border may move when others are added.
- * Splitting a part again with the same seed uses a different hash. LEAT_EINVAL: the pack is itself a part,
- * has lost the record of that, and the shares would be far off. LEAT_EEXIST: an output exists; nothing is
+ * Splitting a part again with the same seed uses a different hash. LEAT_EINVAL: the pack is itself a part but
+ * has lost the record of it, so the shares would be wrong. LEAT_EEXIST: an output exists; nothing is
  * written. */
 LEAT_API int leat_pack_split(const char *path, const leat_pack_split_opts *opts,
                              leat_error *err) LEAT_MUST_CHECK;

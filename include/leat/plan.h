@@ -94,7 +94,7 @@ typedef struct leat_plan_facts {
     uint32_t gpus;           /* 0 = none: data loading only */
     uint32_t whole_machine;  /* 1 = the OS is inside ram_bytes too */
     uint64_t ram_bytes;      /* the hard limit: of the cgroup, the rlimit or the host */
-    uint64_t ram_used_bytes; /* taken by others inside that limit */
+    uint64_t ram_used_bytes; /* used by other processes inside that limit */
     uint64_t shm_bytes;      /* /dev/shm; 0 = not known */
     uint64_t vram_bytes;     /* per GPU; 0 = from the table */
     char gpu[96];            /* "A10G", "NVIDIA H200"; "" = not known */
@@ -141,7 +141,7 @@ typedef struct leat_plan_facts {
     double cached;        /* share of the pack that is in the page cache now; 0 = none of it */
     uint32_t order;       /* 1 + leat_order; 0 = the plan chooses */
     uint32_t cache;       /* 1 + leat_cache; 0 = the plan chooses */
-    uint32_t ops_unknown; /* 1 = there are ops as in ops_us, with unknown cost */
+    uint32_t ops_unknown; /* 1 = the cost of some ops (other than crop, resize and flip) is unknown */
     uint32_t ops_guess;   /* 1 = ops_us is a guess: the size of the image varies before one of them */
     uint32_t wide;        /* 8-bit images of 1, 3 or 4 channels: 0. Others (uint16, float32, up to 16
                            * channels): 1 = delivered as floats, 2 = in their own type */
@@ -236,7 +236,7 @@ typedef struct leat_plan_speed {
                               * NULL when the rate is not known */
     uint32_t first_limit;    /* leat_plan_resource: bottleneck of the first epoch */
     uint32_t later_limit;    /* leat_plan_resource: bottleneck of later epochs */
-    leat_plan_range later;   /* from the second epoch on, with as much cached as fits */
+    leat_plan_range later;   /* from the second epoch on, when as much is cached as fits */
 } leat_plan_speed;
 
 typedef struct leat_plan_config {
@@ -338,10 +338,9 @@ LEAT_API int leat_plan_make(const leat_plan_facts *facts, leat_plan *plan, size_
 
 typedef enum leat_plan_field {
     LEAT_PLAN_SOLVE_BATCH = 0, /* largest batch per GPU that is safe in RAM and VRAM, up to facts.samples */
-    LEAT_PLAN_SOLVE_RAM = 1,   /* least bytes of RAM per node that are safe */
-    LEAT_PLAN_SOLVE_GPUS =
-        2,                   /* most GPUs per node that are safe in RAM and VRAM and that its CPUs can feed */
-    LEAT_PLAN_SOLVE_CPUS = 3 /* fewest CPUs that feed the GPUs and are safe */
+    LEAT_PLAN_SOLVE_RAM = 1,   /* minimum RAM per node that is safe, in bytes */
+    LEAT_PLAN_SOLVE_GPUS = 2,  /* maximum GPUs per node that its CPUs can feed, safe in RAM and VRAM */
+    LEAT_PLAN_SOLVE_CPUS = 3   /* fewest CPUs that feed the GPUs and are safe */
 } leat_plan_field;
 
 /* Computes one fact from the others. *value is 0 when no value is safe. LEAT_EINVAL: facts that it needs are
@@ -425,7 +424,7 @@ typedef struct leat_plan_text_stage {
     double seconds;
     double cpu_seconds, disk_seconds; /* of a machine; the longer one is the bottleneck */
     double serial_seconds;            /* single-threaded work afterwards */
-    uint64_t ram_bytes;               /* least memory of a machine */
+    uint64_t ram_bytes;               /* minimum memory of a machine */
     uint64_t work_bytes;              /* temporary files on a machine's disk, without the output */
     uint64_t output_bytes;            /* output of all machines */
     uint32_t limit;                   /* leat_plan_resource: LEAT_PLAN_IO or LEAT_PLAN_CPU */
@@ -457,12 +456,13 @@ typedef struct leat_plan_minhash {
     uint64_t guide_bytes;     /* documents × (8 × hashes + overhead) × bpi / bands */
     uint64_t guide_all_bytes; /* with every band at once */
     uint32_t bands_per_iteration, passes;
-    uint32_t guide_bands_low, guide_bands_high; /* by dataset size, 0 = not asked */
-    uint64_t ram_bytes;                         /* leat: least memory */
-    uint64_t work_bytes;                        /* leat: files on disk when they are largest */
-    uint32_t leat_passes;                       /* leat: over the text, with the one that writes */
-    uint32_t fits;                              /* leat's way fits the limit: 0, 1, 2 = none known */
-    uint32_t guide_fits; /* even one band at a time fits by the guide's formula: 0, 1, 2 */
+    uint32_t guide_bands_low, guide_bands_high; /* the guide's bands at once for this dataset size; 0 =
+                                                   dataset_bytes is not known */
+    uint64_t ram_bytes;                         /* leat: minimum memory */
+    uint64_t work_bytes;                        /* leat: peak of the files on disk */
+    uint32_t leat_passes; /* leat: passes over the text, including the pass that writes */
+    uint32_t fits;        /* leat fits the limit: 0, 1, 2 = no limit known */
+    uint32_t guide_fits;  /* one band at a time fits by the guide's formula: 0, 1, 2 */
 } leat_plan_minhash;
 
 LEAT_API int leat_plan_minhash_make(const leat_plan_minhash_facts *facts, leat_plan_minhash *plan,

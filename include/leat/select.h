@@ -62,7 +62,7 @@ typedef struct leat_select_strategy {
     const char *column;  /* WEIGHTS, BALANCE: int or float field of the pack or of its columns */
     const char *where;   /* THRESHOLD: condition that rows must meet, as in leat_ingest_opts */
     double strength;     /* -16 to 16; default: 1. DIVERSITY and BALANCE: above 0 */
-    double least;        /* DIVERSITY: least distance to a chosen row, 0 to 2 */
+    double least;        /* DIVERSITY: minimum distance to a chosen row, 0 to 2 */
     const leat_select_target *targets; /* BALANCE */
     uint32_t target_count;
     uint32_t neighbours; /* TYPICALITY: up to 1000; default: 20 */
@@ -105,8 +105,7 @@ typedef struct leat_select_stats {
     uint64_t selected; /* rows chosen by this run */
     uint64_t previous; /* rows of the previous selection */
     uint64_t excluded; /* rows excluded by thresholds */
-    uint64_t near; /* rows left out because they are nearer than the least distance; 0 if `count` rows were
-                      found */
+    uint64_t near; /* rows left out because they are too near to a chosen row; 0 if `count` rows were found */
     uint64_t distances;   /* distances computed for diversity */
     double last_distance; /* distance of the last chosen row to those before it; 0 without diversity */
     uint64_t plan_memory; /* bytes planned before the run */

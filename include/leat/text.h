@@ -94,7 +94,7 @@ typedef struct leat_filter_opts {
     const char *lid;     /* language model: a supervised fastText file (.bin, .ftz); NULL = none.
                           * Adds the scores lang_score and lang_match, and the column +lang */
     const char *lang;    /* labels to keep, separated by commas: "en,de" (without __label__); needs lid */
-    double lang_min;     /* least probability of the label, 0 = any; needs lid */
+    double lang_min;     /* minimum probability of the label, 0 = any; needs lid */
     const char *report;  /* files, separated by commas: NAME.html (a page with plots), NAME.json (its data):
                             rules, funnel, histograms, documents nearest to thresholds */
     uint32_t look;       /* number of random documents of each kind to pass to `looked`: 0 to 100 */
@@ -115,8 +115,9 @@ typedef enum leat_text_limit {
     LEAT_TEXT_LIMIT_MEMORY = 4
 } leat_text_limit;
 
-/* The bottleneck of the passes over the text. Shares of their time: the reading thread was busy; worker
- * threads were busy (mean); results were written or merged; work was blocked only by the memory budget. */
+/* The bottleneck of the passes over the text. Shares of the time of all passes: the reading thread was busy;
+ * worker threads were busy (mean); results were written or merged; work was blocked only by the memory
+ * budget. */
 typedef struct leat_text_load {
     double read, work, write, memory;
     uint32_t limit; /* leat_text_limit: the largest share */
@@ -215,7 +216,7 @@ typedef struct leat_dedup_opts {
     uint32_t shingle_words;       /* fuzzy: 5, or 0 with shingle_chars. LEAT_LEVEL_SUBSTRING: 50 */
     uint32_t shingle_chars;       /* fuzzy: characters per shingle, instead of words */
     uint32_t bands, rows;         /* fuzzy: 14 bands of 8 rows */
-    double threshold;             /* fuzzy: least similarity of duplicates, 0.7 */
+    double threshold;             /* fuzzy: minimum similarity of duplicates, 0.7 */
     uint32_t clusters;            /* leat_dedup_clusters */
     uint32_t keep;                /* leat_dedup_keep */
     uint32_t bands_per_iteration; /* bands on disk at once; fewer need more passes; default: all */
@@ -356,9 +357,9 @@ typedef struct leat_decontaminate_stats {
     uint64_t spans, bytes_removed; /* spans that were cut out, and their bytes */
     uint64_t bad, lone_surrogates; /* bad: lines that cannot be read, also of evaluation sets */
     uint64_t evals, evals_found;   /* evaluation texts (lines with a field); those found in the inputs */
-    uint64_t evals_short;          /* texts without a field of as many words as an n-gram: never found */
-    uint64_t evals_bad;            /* lines of evaluation sets without a text */
-    uint64_t eval_ngrams;          /* distinct n-grams of the evaluation sets */
+    uint64_t evals_short; /* texts in which every field has fewer words than an n-gram: never found */
+    uint64_t evals_bad;   /* lines of evaluation sets without a text */
+    uint64_t eval_ngrams; /* distinct n-grams of the evaluation sets */
     uint64_t files, bytes_in, text_bytes;
     uint64_t shards, bytes_out;
     uint64_t budget_peak_bytes;

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ._view import View, view
     from ._writer import Writer, compact, delete
 
-# What needs NumPy is imported when it is first used: `import leat` is quick.
+# Modules that need NumPy are imported when they are first used: `import leat` is quick.
 _LATER = {
     "Batch": "_batch", "Ragged": "_batch", "Dataset": "_dataset", "Image": "_dataset",
     "Sample": "_dataset", "Loader": "_loader", "Mix": "_mix", "Field": "_schema", "Writer": "_writer",

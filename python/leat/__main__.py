@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m leat`` and the script ``leat``: the command, the same C code."""
+"""``python -m leat`` and the script ``leat`` run the C code of the command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import warnings
 
 
 def main() -> int:
-    # the command installs its own handlers; Python's would only note the signal, or print where it was
+    # the command installs its own handlers; Python's would only record the signal or print a traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from . import _leat
 
@@ -34,7 +34,7 @@ def main() -> int:
     warnings.showwarning = said  # type: ignore[assignment]
     _leat.set_reader(opener, writer)
 
-    if sys.stdout is not None:  # None when it was closed: the command says so itself
+    if sys.stdout is not None:  # None when stdout was closed: the command itself reports that
         sys.stdout.flush()
     return _leat.main(["leat", *sys.argv[1:]], [sys.executable, "-P", "-m", "leat"])
 

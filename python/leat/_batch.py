@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loader yields."""
+"""The batches that a loader yields."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Batch(tuple):
     """
 
     __slots__ = ()
-    names: tuple[str, ...] = ()  #: of the fields, as the pack has them
+    names: tuple[str, ...] = ()  #: names of the fields, as in the pack
     _fields: tuple[str, ...]
     _make: Callable[[Iterable[Any]], Batch]
     _replace: Callable[..., Batch]
@@ -81,8 +81,8 @@ def batch_class(names: tuple[str, ...]) -> type[Batch]:
 class Ragged:
     """Values of different length, one per sample: bytes, text, JSON or ragged arrays.
 
-    ``values`` holds the elements of all samples in sequence, ``offsets`` where each sample's begin
-    (one more than samples), both as tensors of the user's framework; ``ragged[i]`` is one value.
+    ``values`` holds the elements of all samples in sequence. ``offsets`` (one more than samples) says where each sample
+    begins. Both are tensors of the user's framework; ``ragged[i]`` is one value.
     """
 
     __slots__ = ("type", "values", "offsets", "shapes", "_bounds", "_elements", "_shapes")

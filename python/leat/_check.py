@@ -27,7 +27,7 @@ EPOCH_MAX = 2**63 - 1
 
 
 def listed(key: str) -> str:
-    """A key as a line of a list of keys: in quotes where it has a line break or would be taken for quoted."""
+    """Returns a key as a line of a list of keys: in quotes when it has a line break or would be read as quoted."""
     if not key.startswith('"') and "\n" not in key and "\r" not in key:
         return key
     return '"' + key.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r") + '"'
@@ -41,7 +41,7 @@ def unlisted(line: str) -> str:
 
 
 def whole(name: str, value: object, least: int = 0, most: int = U64) -> int:
-    """A whole number from `least` to `most`: an int, or what stands for one (numpy's integers)."""
+    """Returns a whole number from `least` to `most`: an int, or an integer of NumPy."""
     try:
         if isinstance(value, (bool, np.bool_)):
             raise TypeError
@@ -56,7 +56,7 @@ def whole(name: str, value: object, least: int = 0, most: int = U64) -> int:
 
 
 def real(name: str, value: object, least: float, most: float) -> float:
-    """A number from `least` to `most`, not NaN."""
+    """Returns a number from `least` to `most`; refuses NaN."""
     text = isinstance(value, (bool, np.bool_, str, bytes))
     try:
         number = math.nan if text else float(value)  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ def real(name: str, value: object, least: float, most: float) -> float:
 
 
 def above(name: str, value: object, most: float) -> float:
-    """A number above 0, up to `most`. None becomes 0, which stands for the default in C."""
+    """Returns a number above 0, up to `most`. None becomes 0, which means the default in C."""
     if value is None:
         return 0
     number = real(name, value, 0, most)
@@ -80,14 +80,14 @@ def above(name: str, value: object, most: float) -> float:
 
 
 def flag(name: str, value: object) -> bool:
-    """True or False; 1 and 0 are accepted too."""
+    """Returns True or False; accepts 1 and 0 too."""
     if isinstance(value, (bool, np.bool_)) or (isinstance(value, int) and value in (0, 1)):
         return bool(value)
     raise ArgumentError(f"{name}: {shown(value)} is neither True nor False")
 
 
 def size(name: str, value: object) -> int:
-    """Bytes: a whole number, or text like "2G"."""
+    """Returns a number of bytes, given as a whole number or as text like "2G"."""
     if isinstance(value, str):
         try:
             return _leat.parse_bytes(value)
@@ -113,21 +113,21 @@ def called(name: str, value: Any) -> Any:
 
 
 def text(name: str, value: object) -> str:
-    """Text that C can take."""
+    """Returns a text that C can take: valid UTF-8 without NUL characters."""
     if not isinstance(value, str) or "\0" in value or not _is_utf8(value):
         raise ArgumentError(f"{name}: {shown(value)} is not text")
     return value
 
 
 def document(name: str, value: object) -> str:
-    """A text to score: any characters. A surrogate without its partner counts as U+FFFD, as in files."""
+    """Returns a text to score, with any characters. A surrogate without its partner counts as U+FFFD, as in files."""
     if not isinstance(value, str):
         raise ArgumentError(f"{name}: {shown(value)} is not text")
     return value if _is_utf8(value) else value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def key(name: str, value: str) -> str:
-    """A key: text, with surrogates for bytes that are not UTF-8."""
+    """Returns a key: text, with surrogates for bytes that are not UTF-8."""
     try:
         value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -144,7 +144,7 @@ def _is_utf8(value: str) -> bool:
 
 
 def path(name: str, value: object) -> str:
-    """A path: text or os.PathLike, not empty."""
+    """Returns a path: text or os.PathLike, not empty."""
     try:
         given = os.fspath(value)  # type: ignore[arg-type]
     except TypeError:
@@ -170,15 +170,15 @@ def utf8_path(name: str, value: object) -> str:
 
 
 def local(folder: str) -> str:
-    """A folder that will be made on this machine."""
+    """Returns the path of a folder that will be made on this machine."""
     if "://" in folder:
         raise UnsupportedError(f"{public(folder)}: must be a local path")
     return folder
 
 
 def output(name: str, value: object, head: bytes, kind: str) -> str:
-    """A file to write, checked before any work: new, empty, or an earlier one of its kind, which begins as the pattern
-    `head` says. C has the same rule (leat__file_only_kind). Pipes and devices are written to."""
+    """Checks a file to write before any work: it must be new, empty, or an earlier file of this kind, which begins with
+    the pattern `head`. C has the same rule (leat__file_only_kind). Pipes and devices are written to."""
     given = local(utf8_path(name, value))
     if given.startswith(("/dev/std", "/dev/fd/", "/proc/")):
         return given
@@ -207,7 +207,7 @@ def output(name: str, value: object, head: bytes, kind: str) -> str:
 
 
 def public(path: str) -> str:
-    """A path as it may be shown: a URL without user, password and what comes after '?'."""
+    """Returns a path without secrets: a URL without user, password and the part after '?'."""
     scheme, mark, rest = path.partition("://")
     if not mark:
         return path
@@ -217,7 +217,7 @@ def public(path: str) -> str:
 
 
 def file_name(path: str) -> str:
-    """The last part of a path, without the query of a URL: the name of a file."""
+    """Returns the name of a file: the last part of a path, without the query of a URL."""
     return os.path.basename(re.split("[?#]", path)[0] if path.lower().startswith(("http://", "https://")) else path)
 
 
@@ -234,7 +234,8 @@ def paths(name: str, value: object) -> list[bytes]:
 
 
 def several(name: str, values: object, kinds: tuple[type, ...] = (str,), first: int = 0) -> list[Any]:
-    """A list of values of these types, whose numbers in messages begin with `first`. Text by itself is refused: its letters would be taken one by one."""
+    """Returns a list of values of these types. Messages number them from `first`. A single text is refused: its letters
+    would be taken as values."""
     what = " or ".join(kind.__name__ for kind in kinds)
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise ArgumentError(f"{name}: {shown(values)} is not a list of {what}")
@@ -253,7 +254,7 @@ def _array(name: str, values: Any) -> np.ndarray:
 
 
 def indices(name: str, values: Any) -> np.ndarray:
-    """Numbers of samples, as one row of uint64."""
+    """Returns numbers of samples as one row of uint64."""
     array = _array(name, values)
     if array.ndim != 1:
         raise ArgumentError(f"{name}: one row of numbers is expected, not an array of shape {array.shape}")
@@ -270,7 +271,7 @@ def indices(name: str, values: Any) -> np.ndarray:
 
 
 def weights(name: str, values: Any, count: int) -> np.ndarray:
-    """One weight for each of `count` samples, as one row of float64."""
+    """Returns one weight for each of `count` samples, as one row of float64."""
     array = _array(name, values)
     if array.ndim != 1 or array.dtype.kind not in "iuf":
         raise ArgumentError(f"{name}: one row of numbers is expected, not {array.dtype} of shape {array.shape}")

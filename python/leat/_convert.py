@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From tensors of the C library to those of the user's framework, without copying."""
+"""Converts tensors of the C library to tensors of the user's framework, without copying."""
 
 from __future__ import annotations
 

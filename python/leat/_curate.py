@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`leat.curate`: a run over images, step by step, resumable. RUN/run.json says what was done and from what."""
+"""`leat.curate`: a run over images, step by step, resumable. RUN/run.json lists the steps that ran, with their options
+and inputs."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def _load(folder: str) -> dict[str, Any]:
 
 
 def _stored(value: Any) -> Any:
-    """A value of the run file: without user, password and query of URLs."""
+    """Returns a value for the run file: URLs without user, password and query."""
     if isinstance(value, dict):
         return {_stored(name): _stored(one) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
@@ -214,7 +215,7 @@ def _result(run: Run, state: dict[str, Any], seconds: float) -> dict[str, Any]:
 
 
 def _note(run: Run) -> str:
-    """Returns why the choice is not the one by diversity that count and share make by default; "" otherwise."""
+    """Returns why rows are not chosen by diversity, the default with count and share; "" otherwise."""
     by_default = isinstance((run.steps["select"] or {}).get("strategies"), _curate_config.Default)
     return "images were chosen at random: diversity needs vectors, and the step embed is off" if by_default and not run.on("embed") else ""
 

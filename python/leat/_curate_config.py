@@ -25,7 +25,7 @@ class Step(NamedTuple):
     command: str
     on: bool  # without a config
     own: frozenset[str]
-    call: Callable[..., Any] | None = None  # None: the table of the command has the options
+    call: Callable[..., Any] | None = None  # None: the options are in the table of the command
 
 
 _RUN = frozenset(("progress", "force", "sync", "resume", "output", "source", "csv"))
@@ -34,7 +34,7 @@ _DUMPS = ("list", "pack", "folder", "webdataset", "parquet")
 
 
 def _dump(*, to: str = "list", output: str | None = None, shard_bytes: int | str = 0) -> None:
-    """Options of the last step; `leat pack --select` and `leat export --select` do the work."""
+    """The options of the last step, as its signature. `leat pack --select` and `leat export --select` do the work."""
     _check.one_of("to", to, dict.fromkeys(_DUMPS, 0))
     _check.size("shard_bytes", shard_bytes)
     if output is not None:
@@ -108,7 +108,7 @@ def _options_of(step: Step, given: Any, where: str) -> Options | None:
         name = key.replace("-", "_") if isinstance(key, str) else str(key)
         if step.name == "semantic" and name == "clusters":
             raise ArgumentError(f"{where}{step.name}: {name!r} is named 'centres'")
-        if step.name == "pack" and name == "default":  # as the command spells it
+        if step.name == "pack" and name == "default":  # the option of the command is --default
             name, value = "defaults", _numbers(value, f"{where}{step.name}: {name}: ")
         if name not in known:
             raise _unknown(f"{where}{step.name}: ", name, known)
@@ -170,7 +170,7 @@ def _rehearse(steps: Mapping[str, Options | None], where: str) -> None:
         raise ArgumentError(f"{where}tag: model is missing: a run of leat train, a TorchScript, exported or ONNX file")
     if steps["semantic"] is not None and steps["embed"] is None:
         raise ArgumentError(f"{where}semantic: needs embed, which is switched off")
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Ctrl-C may leave a step that still writes
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # after Ctrl-C, a step may still be writing
         for step in STEPS:
             options = steps[step.name]
             if options is None:
@@ -178,7 +178,7 @@ def _rehearse(steps: Mapping[str, Options | None], where: str) -> None:
             try:
                 _try_step(step, options, folder, steps["embed"] is not None)
             except (NotFoundError, StorageError):
-                pass  # of the data that is not there
+                pass  # the error is about data that does not exist
             except Error as error:
                 raise type(error)(f"{where}{step.name}: {error}") from None
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that the step dump of `leat curate` writes outside the folder of the run. Its record in run.json lists them, with sizes and
-times: a later run replaces only these."""
+"""Files that the step dump of `leat curate` writes outside the folder of the run. The record of dump in run.json lists
+these files with sizes and times. A later run replaces no other files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-Files = dict[str, str | None]  # stamps by path below the output; "" is the output itself; None: a run was writing it when it ended
+Files = dict[str, str | None]  # path below the output ("": the output itself) to stamp; None: a run ended while writing it
 
 _SHARDS = {"webdataset": r"\d{5}\.tar(\.partial)?", "parquet": r"\d{5}\.parquet(\.partial)?"}
 
@@ -38,8 +38,8 @@ def claim(to: str, keys: Callable[[], list[str]]) -> Files:
 
 
 def taken(target: str, to: str, ours: Mapping[str, str | None], wanted: Callable[[str], bool]) -> str | None:
-    """Returns a file that a dump would replace, but that the earlier run did not write or that has changed since, and which of both.
-    wanted: whether a file of this name may be written, in a folder of images."""
+    """Returns a message about a file that a dump must not replace: one that is not from the earlier run, or has changed
+    since; else None. wanted(name): whether dump may write a file of this name into a folder of images."""
     shard = re.compile(_SHARDS.get(to, ""))
     for name, stamp in sorted(listing(target).items()):
         if name in ours and ours[name] in (None, stamp) or to in _SHARDS and "*" in ours and shard.fullmatch(name):
@@ -51,7 +51,7 @@ def taken(target: str, to: str, ours: Mapping[str, str | None], wanted: Callable
 
 
 def settle(target: str, ours: Mapping[str, str | None], before: Mapping[str, str | None], force: bool) -> Files:
-    """Returns the files of this run after a dump, with those of earlier ones. With `force`, removes the latter."""
+    """Returns the files of this run after a dump, and the files of earlier runs. With `force`, removes the latter."""
     after = listing(target)
     new = {name: stamp for name, stamp in after.items() if before.get(name) != stamp}
     old = {name: stamp for name, stamp in after.items() if name not in new and name in ours and ours[name] in (None, stamp)}
@@ -62,7 +62,7 @@ def settle(target: str, ours: Mapping[str, str | None], before: Mapping[str, str
 
 
 def _prune(folder: str, top: str) -> None:
-    """Removes a folder below `top` that has become empty, and those above it."""
+    """Removes a folder below `top` that has become empty, and empty folders above it."""
     while folder.startswith(os.path.join(top, "")) and not os.listdir(folder):
         os.rmdir(folder)
         folder = os.path.dirname(folder)

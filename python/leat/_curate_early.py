@@ -60,14 +60,14 @@ def check_ours(run: Run, records: Mapping[str, Any]) -> None:
                 raise ExistsError(f"{path}: {_FOREIGN}")
             record = records.get(step) or {}
             made = (record.get("made") or {}).get(name)
-            stopped = record.get("state") == "running" or record.get("unfinished")  # it may have written more
+            stopped = record.get("state") == "running" or record.get("unfinished")  # the step may have written more files
             if (name == "selected" or not stopped) and made not in (None, fingerprint(path)):
                 raise ExistsError(f"{path}: {_CHANGED}")
     _check_report(run.path("report.html"))
 
 
 def _check_report(path: str) -> None:
-    """A page of an earlier run says itself whether it has changed."""
+    """Refuses to replace a page that has changed: its last line is a hash of the rest."""
     if not os.path.lexists(path):
         return
     try:
@@ -174,7 +174,7 @@ def check_select(run: Run, where: str = "") -> None:
     strategies = options.get("strategies") or []
     if not options.get("where") and not strategies:
         return
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Ctrl-C may leave a step that still writes
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # after Ctrl-C, a step may still be writing
         files, classes, all_known = _known(run, options, folder)
         made, vectors = _imitate(files, classes, folder), os.path.join(folder, "vectors.leat")
         rows, *columns = made

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What limited a step of `leat curate`: as the step reports it, else judged by CPU time, bytes read and the machine's load."""
+"""Finds the bottleneck of a step of `leat curate`: as the step reports it, else from CPU time, bytes read and the load
+of the machine."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import resource
 import time
 from typing import Any
 
-_BUSY = 0.7  # share of the CPUs from which on they are the limit
+_BUSY = 0.7  # from this share of the CPUs on, they are the bottleneck
 _FULL = 0.9  # share of the machine's CPUs that all processes use, or of a budget
 _WAITING = 0.2  # share of the time in which processes wait for memory
 

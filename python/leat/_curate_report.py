@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a run of `leat curate`: one HTML file with its pictures in it, no script, nothing from the net."""
+"""The page of a run of `leat curate`: one HTML file that contains its pictures, without scripts and without links to the net."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _duplicates(run: Run, pictures: _Pictures) -> str:
 
 
 def _histogram(name: str, values: np.ndarray, kept: np.ndarray) -> str:
-    """All values in grey, those of chosen samples in blue, each scaled to its own highest bar."""
+    """Draws all values in grey and values of chosen samples in blue, each scaled to its own highest bar."""
     finite = values[np.isfinite(values)]
     if len(finite) == 0:
         return ""
@@ -168,12 +168,12 @@ def _page(run: Run, state: dict[str, Any], result: dict[str, Any]) -> Iterator[s
 
 
 def _seal(page: Any) -> str:
-    """The last line of a page: a hash of all before it."""
+    """Returns the last line of a page: a hash of the text before it."""
     return f"<!-- leat curate {page.hexdigest()} -->\n"
 
 
 def is_unchanged(path: str) -> bool | None:
-    """Whether a page is as it was written; None when it is not a page of leat curate."""
+    """Returns whether a page is unchanged since it was written; None when it is not a page of leat curate."""
     with open(path, "rb") as file:
         body = file.read()
     at = body.rfind(b"<!-- leat curate ")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of `leat curate`: each calls the function of its command. What they need and what they write."""
+"""The steps of `leat curate`: each calls the function of its command. Also what each step needs and writes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Run:
         self.given = given or folder  # the folder as the user named it, for lists
         self.force = False
         self.wrote: dict[str, _curate_dump.Files] = {}  # by output: what earlier dumps of this run wrote outside its folder
-        self.checked: dict[str, Any] | None = None  # what was found while images were packed
+        self.checked: dict[str, Any] | None = None  # result of the check that ran while images were packed
         self.in_place = len(sources) == 1 and "://" not in sources[0] and is_pack(sources[0]) and \
             not set(steps["pack"] or {}) - {"on_error", "threads", "memory"}
 
@@ -56,12 +56,13 @@ class Run:
         return self.on("check") and not self.in_place and not set(self.steps["check"] or {}) - {"limits", "threads", "memory"}
 
     def model(self) -> str:
-        """The model that embeds: that of the config, else the trained one, else the built-in one."""
+        """The model that embeds: from the config, else the trained model, else the built-in one."""
         return (self.steps["embed"] or {}).get("model") or (self.path("train") if self.on("train") else "tiny")
 
     @property
     def verdicts(self) -> str | None:
-        """Columns that say which images can be read: those of the check, else those that a step of a model had to make."""
+        """Columns that say which images can be read: from the step check, else from the check that a step with a model
+        had to run."""
         path = self.path("check.leat" if self.on("check") else "readable.leat")
         return path if os.path.exists(path) else None
 
@@ -192,7 +193,7 @@ def _run_pack(run: Run, options: Options, resume: bool, progress: Progress) -> O
     check = None
     if run.checks_while_packing:
         check = _pack.Checked(run.path("check.leat"), run.path("check.csv"), _images.limits_text((run.steps["check"] or {}).get("limits")))
-    # samples of tar shards without a label are images like others: their label is -1
+    # samples of tar shards that lack a label are packed too: their label is -1
     options = {"defaults": {"*": -1}, **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdviceWarning)
@@ -244,7 +245,7 @@ def _run_embed(run: Run, options: Options, resume: bool, progress: Progress) -> 
 
 
 def _unread(run: Run) -> str | None:
-    """Returns the columns with verdicts if some images cannot be read: the steps with models leave these out."""
+    """Returns the columns with verdicts if some images cannot be read: steps with models leave these images out."""
     path = run.verdicts
     if path is None:
         return None
@@ -304,7 +305,7 @@ def _run_dedup(run: Run, options: Options, resume: bool, progress: Progress) -> 
 def _run_semantic(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
     done = _images.dedup_semantic(run.path("embed.leat"), run.path("similar.leat"), **options, force=True,
                                   progress=progress)
-    # the rows that stay, as a selection
+    # the rows that dedup keeps, as a selection
     _select.select(run.pack, run.path("distinct.leat"), columns=run.path("similar.leat"), where="similar.keep == 1", force=True)
     return {"rows": done["samples"], "dropped": _counts(similar=done["removed"]), "threshold": done["threshold"],
             "too_large": "" if done["in_memory"] else "the vectors did not fit the memory and were read from disk again"}
@@ -317,7 +318,7 @@ def step_conditions(run: Run, verdicts: str | None) -> list[str]:
 
 
 def condition(run: Run, options: Options) -> str | None:
-    """Returns the condition for a row to be chosen: those of the steps, and that of the config."""
+    """Returns the condition for a row to be chosen: the conditions of the steps and of the config."""
     made = step_conditions(run, run.verdicts)
     return " and ".join([*made, *([f"({options['where']})"] if options.get("where") else [])]) or None
 
@@ -367,7 +368,7 @@ def _write_list(run: Run) -> None:
 
 
 def dump_target(run: Run) -> str | None:
-    """Returns where samples are written; None when only the list is."""
+    """Returns where samples are written; None when only the list is written."""
     options = run.steps["dump"] or {}
     to = options.get("to", "list")
     if to == "list":
@@ -426,7 +427,7 @@ def _run_dump(run: Run, options: Options, resume: bool, progress: Progress) -> O
             outcome["bytes_out"] = _pack.pack(run.pack, target, resume=resume, force=again, **more)["bytes_out"]
         else:
             _pack.export(run.pack, target, to=to, force=again, **more)
-    except ExistsError as error:  # exit code 2 would say that nothing was done
+    except ExistsError as error:  # exit code 2 would mean that nothing was done
         raise StorageError(f"dump: {error}") from None
     if local:
         outcome["wrote"] = {**run.wrote, target: _curate_dump.settle(target, run.wrote.get(target, {}), before, run.force)}

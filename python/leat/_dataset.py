@@ -38,7 +38,7 @@ class Image:
 
     @property
     def dtype(self) -> np.dtype:
-        """Of the pixels: uint8, uint16 or float32."""
+        """The type of the pixels: uint8, uint16 or float32."""
         return np.dtype("float32" if self.flags & 32 else "uint16" if self.flags & 16 else "uint8")
 
     @property
@@ -93,8 +93,8 @@ class Image:
     def file(self) -> bytes:
         """The image file, byte for byte as it was packed where ``exact`` is true.
 
-        Tiled images are restored from their tiles. Of an image that was resized or encoded again this is
-        the file that was made then. An image stored as pixels has no file: UnsupportedError; decode() it."""
+        Tiled images are restored from their tiles. For an image that was resized or encoded again, it is the new file.
+        An image stored as pixels has no file and raises UnsupportedError: use decode()."""
         return self._pack.file(self.stored, CODECS.index(self.codec), self.orientation)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -344,7 +344,7 @@ class Dataset:
 
     def __reduce__(self):
         epoch = None if self._maker is None else self._maker.epoch
-        path = self._given if "://" in self._given else self.info["path"]  # what is shown lacks the signature
+        path = self._given if "://" in self._given else self.info["path"]  # the shown path lacks the signature
         return _reopen, (self._options, path, self.fingerprint, epoch)
 
 

@@ -8,11 +8,11 @@
 
 Three questions, asked of any iterable of batches: how long does the loop wait for data (fetch and
 prep), how long does it train (ingest), and how fast would it be with a loader that costs nothing.
-The last answer comes from replaying a few batches: no line of the loop needs to change.
+The third is measured by replaying a few batches: no line of the loop needs to change.
 
-The clocks are the trainer's own; what the workers did meanwhile is read from /proc: running is
-preparing, waiting for disks is fetching, and so is sleeping while the trainer waits for them. Waiting inside
-collate_fn is part of preparing. What cannot be seen stays unknown, and the verdict says so.
+The clocks are read in the trainer's thread. /proc says what the workers did meanwhile: running counts as preparing;
+waiting for disks counts as fetching, and so does sleeping while the trainer waits. Waiting inside collate_fn is part of
+preparing. Facts that cannot be measured stay unknown, and the verdict says so.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TICK = os.sysconf("SC_CLK_TCK")
 # A stall is a step that waits this long, and 20 times as long as nine of ten others take. Of ten steps or fewer none
 # stands out, and more than one in a hundred are what the loader usually does.
 _STALL_S, _STALL_TIMES, _STALL_STEPS, _STALL_ONE_IN = 0.25, 20.0, 10, 100
-_SHORTEST = 3.0  # times what reading the clocks takes: a shorter wait cannot be told from none
+_SHORTEST = 3.0  # factor on the time of reading the clocks: a shorter wait counts as none
 
 
 # ---- the machine, from /proc ---------------------------------------------------------------------
@@ -109,7 +109,7 @@ def _work_s() -> float:
 
 
 def _clocks_s() -> float:
-    """How long it takes to read the clocks around a wait."""
+    """Returns how long it takes to read the clocks around a wait."""
     times = []
     for _ in range(9):
         begin = time.perf_counter()
@@ -129,10 +129,10 @@ def _read_bytes(pids: list[int]) -> float | None:
 
 
 class _Sampler(threading.Thread):
-    """Looks every few milliseconds at what the workers are doing, while the trainer waits or not."""
+    """Samples the state of the workers every few milliseconds, separately for times when the trainer waits and works."""
 
     def __init__(self, workers: Iterable[int] = (), interval_s: float = 0.01) -> None:
-        """`workers` run already. Other processes that this one started before are not the loader's."""
+        """`workers` are already running. Other processes that this process started earlier do not belong to the loader."""
         super().__init__(name="leat-diagnose", daemon=True)
         self.interval_s = interval_s
         self.others = set(_children(os.getpid())) - set(workers)
@@ -167,7 +167,7 @@ class _Look:
     line_s: float
     faults: int
     read_bytes: float | None
-    periods: tuple[int, int] | None  #: of the CPU quota: all, and those in which it ran out
+    periods: tuple[int, int] | None  #: periods of the CPU quota: all, and those in which it ran out
 
 
 def _look() -> _Look:
@@ -206,12 +206,12 @@ def _declared(iterable: Any) -> int | None:
 
 
 def _samples(batch: Any, declared: int | None) -> int:
-    """Returns how many samples a batch counts as: those of its DataLoader, its rows, or one for any other object."""
+    """Returns how many samples a batch counts as: the batch size of its DataLoader, else its rows, else 1."""
     return declared or _batch_size(batch) or 1
 
 
 def _bytes(batch: Any) -> int:
-    """Returns the bytes of the arrays of a batch, as far as they tell."""
+    """Returns the bytes of the arrays of a batch, as far as known."""
     if isinstance(batch, dict):
         batch = list(batch.values())
     if isinstance(batch, (list, tuple)):
@@ -226,13 +226,13 @@ def _percentile(values: list[float], share: float) -> float:
 
 @dataclasses.dataclass
 class _Wait:
-    """What else is known about the wait of one step."""
+    """Further facts about the wait of one step."""
 
     at_s: float  #: when it began
-    work_s: float  #: time this thread ran or waited for a CPU in it
-    looks: list[int]  #: at the workers meanwhile
+    work_s: float  #: time in the wait that this thread ran or waited for a CPU
+    looks: list[int]  #: samples of the state of the workers in the wait
     samples: int
-    first: bool  #: of an epoch
+    first: bool  #: True for the first step of an epoch
 
 
 @dataclasses.dataclass
@@ -241,22 +241,22 @@ class _Recording:
 
     data_s: list[float] = dataclasses.field(default_factory=list)  #: inside next(), per step
     batch_s: list[float] = dataclasses.field(default_factory=list)  #: inside step(), per step
-    trained: bool = True  #: there was a step
+    trained: bool = True  #: a step function was given
     next_work_s: float = 0.0  #: inside next(): time this thread ran or waited for a CPU
     samples: int = 0
     looks: dict[bool, list[int]] = dataclasses.field(default_factory=lambda: {True: [0, 0, 0], False: [0, 0, 0]})
     processes: int = 0  #: worker processes seen
     num_workers: int | None = None  #: of a PyTorch DataLoader
-    persistent: bool | None = None  #: whether it keeps its workers between epochs
+    persistent: bool | None = None  #: whether the DataLoader keeps its workers between epochs
     begin: _Look | None = None
     end: _Look | None = None
     machine: dict[str, float | None] = dataclasses.field(default_factory=dict)  #: facts about the machine
-    waits: list[_Wait] = dataclasses.field(default_factory=list)  #: one for each of data_s
-    stalls: list[tuple[float, float]] = dataclasses.field(default_factory=list)  #: (seconds, when): no longer in data_s
+    waits: list[_Wait] = dataclasses.field(default_factory=list)  #: one for each entry of data_s
+    stalls: list[tuple[float, float]] = dataclasses.field(default_factory=list)  #: (seconds, when); not in data_s
 
 
 class _Limit:
-    """When diagnose() has to end. What would take longer than the time that is left is skipped and counted."""
+    """The time at which diagnose() has to end. Measurements that would take longer are skipped and counted."""
 
     def __init__(self, seconds: float) -> None:
         self.at, self.skipped = time.monotonic() + 2 * seconds + 5, 0
@@ -272,7 +272,7 @@ class _Limit:
 
 
 class _Loop:
-    """Runs steps of an iterable and records them; the first one is left out."""
+    """Runs steps of an iterable and records all except the first."""
 
     def __init__(self, iterable: Iterable[Any], step: Callable[[Any], Any] | None, sync: Callable[[], Any] | None,
                  sampler: _Sampler, limit: _Limit) -> None:
@@ -302,7 +302,7 @@ class _Loop:
         clocks_s, longest_s = _clocks_s(), 0.0
         while len(seen.data_s) < steps and (self.first or (time.monotonic() < until and self.limit.fits(longest_s))):
             self.sampler.waiting = True
-            if restarts == epochs or self.first:  # else the end of an epoch is part of the wait for the next one
+            if restarts == epochs or self.first:  # else the wait includes the end of the last epoch
                 looks = list(self.sampler.looks[True])
                 begin, work = time.perf_counter(), _work_s()
             try:
@@ -313,7 +313,7 @@ class _Loop:
                     break
                 stream = iter(self.iterable)
                 continue
-            work = _work_s() - work  # before the clock: a wait for a CPU between the two must not exceed the whole
+            work = _work_s() - work  # read before the clock, so that this time cannot exceed the wait
             waited = time.perf_counter() - begin
             if waited <= _SHORTEST * clocks_s:
                 waited = work = 0.0
@@ -327,10 +327,10 @@ class _Loop:
             if self.first:
                 self.first, seen.begin = False, _look()
                 longest_s = time.monotonic() - begun
-                if self.limit.fits(longest_s):  # after a slow start, too, other batches are measured
+                if self.limit.fits(longest_s):  # further batches are measured even after a slow start
                     until = max(until, time.monotonic() + seconds / 2 + 1e-3)
                     continue
-                seen.begin = before  # no time for a second batch: this one has to do
+                seen.begin = before  # no time for a second batch: record the first one
             seen.data_s.append(waited)
             seen.batch_s.append(trained)
             seen.next_work_s += work
@@ -365,7 +365,7 @@ class _Loop:
 
 
 def _cpus() -> tuple[float, float]:
-    """(CPUs this process may use, quota or 0)."""
+    """Returns (CPUs this process may use, quota or 0)."""
     usable, quota = float(len(os.sched_getaffinity(0))), 0.0
     text = _read("/sys/fs/cgroup/cpu.max").split()
     if len(text) == 2 and text[0] != "max":
@@ -402,7 +402,8 @@ def _machine() -> dict[str, float | None]:
 
 
 def _is_dataloader(iterable: Any) -> bool:
-    """Returns whether it is PyTorch's DataLoader or has its attributes; leat's own loader has no worker processes."""
+    """Returns whether the iterable is a DataLoader of PyTorch, or has its attributes. A leat.Loader does not count: it
+    has no worker processes."""
     from ._loader import Loader
 
     return hasattr(iterable, "num_workers") and hasattr(iterable, "collate_fn") and not isinstance(iterable, Loader)
@@ -414,8 +415,8 @@ def _persistent(iterable: Any) -> list[int]:
 
 
 def _without_stalls(seen: _Recording) -> _Recording:
-    """The same without single steps that waited far longer than all others: one of them must not decide. The first
-    step of an epoch does not count: others of its kind follow."""
+    """Returns the recording without single steps that waited far longer than all others, so that one of them does not
+    decide the verdict. First steps of epochs are kept: they are slow in every epoch."""
     n = len(seen.data_s)
     if n <= _STALL_STEPS or len(seen.waits) != n:
         return seen
@@ -454,7 +455,7 @@ def _epoch_steps(seen: _Recording) -> float:
 
 
 def _without_starts(seen: _Recording) -> _Recording:
-    """The same without the first steps of epochs."""
+    """Returns the recording without the first steps of epochs."""
     rest = [i for i, wait in enumerate(seen.waits) if not wait.first]
     looks = [sum(seen.waits[i].looks[k] for i in rest) for k in range(3)]
     return dataclasses.replace(
@@ -473,8 +474,9 @@ def _stall_facts(seen: _Recording) -> dict[str, float | None]:
 
 
 def _worker_facts(seen: _Recording, facts: dict[str, float | None], collate_wait: float) -> None:
-    """Shares of the workers' time: running and waiting in collate_fn is preparing; disks, and other sleep while
-    they are waited for, are fetching. While the trainer's own thread takes a batch apart, no worker is waited for."""
+    """Sets shares of the workers' time. Running and waiting in collate_fn count as preparing. Waiting for disks, and
+    other sleep while the trainer waits, count as fetching. While the trainer's thread unpacks a batch, it does not wait
+    for workers."""
     looks = seen.looks
     both = [a + b for a, b in zip(looks[True], looks[False])]
     total, waited_s = sum(both), sum(seen.data_s)
@@ -500,12 +502,12 @@ def _worker_facts(seen: _Recording, facts: dict[str, float | None], collate_wait
 
 
 def _own_thread_facts(seen: _Recording, facts: dict[str, float | None], collate_wait: float) -> None:
-    """A loader without workers: preparing is the time inside next() in which this thread ran, waited
-    for a CPU or waited in collate_fn; fetching is the rest of it."""
+    """Sets the shares of a loader without workers. Preparing is the time inside next() in which this thread ran, waited
+    for a CPU or waited in collate_fn; fetching is the rest."""
     waited = sum(seen.data_s)
     if seen.processes > 0 or seen.num_workers or not seen.data_s:
         return
-    if waited <= 0:  # batches that are there already
+    if waited <= 0:  # all batches were ready
         facts.update(threads=1.0, decode_ready=0.0, decode_share=0.0, read_share=0.0)
         return
     share = min(1.0, seen.next_work_s / waited)
@@ -522,8 +524,8 @@ def _own_thread_facts(seen: _Recording, facts: dict[str, float | None], collate_
 
 
 def _start_facts(seen: _Recording, rest: _Recording, start_s: float | None, facts: dict[str, float | None]) -> None:
-    """The cost of starting an epoch. `rest` are the other steps: if the loader kept up in them, no part of it is
-    slow."""
+    """Sets the cost of starting an epoch. `rest` are the other steps: if the loader kept up in them, none of its parts
+    is slow."""
     if any(wait.first for wait in seen.waits):
         facts["epoch_steps"] = _epoch_steps(seen)
     if start_s is None:
@@ -535,7 +537,7 @@ def _start_facts(seen: _Recording, rest: _Recording, start_s: float | None, fact
 
 
 def _facts(seen: _Recording, collate_wait: float = 0.0, start_s: float | None = None) -> dict[str, float | None]:
-    """What the doctor judges: a function of the recorded numbers alone. `collate_wait` is the share of a loader's
+    """Returns the facts for the doctor, from the recorded numbers alone. `collate_wait` is the share of a loader's
     waiting that is inside collate_fn, `start_s` the wait at the start of an epoch, where it is a separate cost."""
     n = len(seen.data_s)
     rest = seen if start_s is None else _without_starts(seen)
@@ -570,24 +572,24 @@ def _facts(seen: _Recording, collate_wait: float = 0.0, start_s: float | None = 
             facts["read_bytes"] = max(0.0, end.read_bytes - begin.read_bytes) / seen.samples
     if begin.periods is not None and end.periods is not None and end.periods[0] > begin.periods[0]:
         facts["throttled"] = (end.periods[1] - begin.periods[1]) / (end.periods[0] - begin.periods[0])
-    facts["blocked"] = 0.0  # such loaders have no budget to wait for
+    facts["blocked"] = 0.0  # other loaders have no memory budget to wait for
     facts.update(seen.machine)
     facts.update(_stall_facts(seen))
     if seen.num_workers is not None:
         facts["workers"] = float(seen.num_workers)
         facts["persistent"] = float(seen.persistent or False)
-    if seen.processes > 0 or seen.num_workers:  # workers that start again in each epoch were seen as many processes
+    if seen.processes > 0 or seen.num_workers:  # workers restarted in each epoch count as many processes
         facts["threads"] = float(seen.num_workers or seen.processes)
     _worker_facts(rest, facts, collate_wait)
     _own_thread_facts(rest, facts, collate_wait)
     _start_facts(seen, rest, start_s, facts)
     if seen.processes == 0 or (facts.get("decode_ready") or 0) > 0.5:
-        facts["delivery"] = None  # batches were never ready: their hand-over was not seen alone
+        facts["delivery"] = None  # batches were never ready, so their delivery could not be measured
     return facts
 
 
 def _own_meters(loader: Loader, before: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What a leat.Loader metered itself since `before`: only it can tell its transform from waiting."""
+    """Returns facts from the meters of a leat.Loader since `before`: only the loader can separate its transform from waiting."""
     after: dict[str, Any] = dict(loader.doctor()["facts"])
     was, now = before.get("steps") or 0.0, after.get("steps") or 0.0
     if now <= was:
@@ -598,7 +600,7 @@ def _own_meters(loader: Loader, before: Mapping[str, Any], facts: Mapping[str, A
     after["steps"] = now - was
     for name in ("batch", "samples_per_s", "stalls", "stall_s", "stall_at_s", "stall_share"):
         after[name] = facts.get(name)
-    if facts.get("stalls"):  # its meters include them
+    if facts.get("stalls"):  # the loader's meters include the stalls
         after.update({name: facts.get(name) for name in ("data_ms", "data_ms_p50", "data_ms_p95")})
     if facts.get("batch_ms") is None:  # no step: the time between two batches is not training
         after.update(dict.fromkeys(("batch_ms", "batch_ms_p50", "batch_ms_p95")))
@@ -636,12 +638,12 @@ class Diagnosis(dict):
 
 
 def from_text(text: str) -> Diagnosis:
-    """A diagnosis from the line that ``leat doctor --json`` prints."""
+    """Returns a diagnosis from the line that ``leat doctor --json`` prints."""
     return Diagnosis(json.loads(text))
 
 
 def of_loader(text: str) -> Diagnosis:
-    """A diagnosis from a loader's own meters; incomplete before its first batch."""
+    """Returns a diagnosis from a loader's own meters; incomplete before its first batch."""
     found = from_text(text)
     if not found["facts"]["steps"] and not found["facts"]["threads"]:
         found.update(verdict=_NOTHING, limit="none", cause="none", next="none", confidence=0.0, findings=[], remedies=[])
@@ -661,14 +663,14 @@ def judge(facts: Mapping[str, Any]) -> Diagnosis:
 
 def _look_closer(iterable: Any, facts: dict[str, float | None], seconds: float,
                  loop: _Loop) -> dict[str, float | None]:
-    """What a worker does, where that can be seen, and whether more workers would help, where that can be
-    tried: only when the loop waits for data."""
+    """Returns facts about a worker's time and about the rate with more workers, as far as they can be measured. Empty
+    when the loop does not wait for data."""
     data, step = facts.get("data_ms"), facts.get("batch_ms")
     if facts.get("workers") is None or data is None or data < 0.05 * (data + (step or 0.0)):
         return {}
     limit = loop.limit
     make_s = (data if not facts["workers"] else facts["workers"] * (data + (step or 0.0))) / 1e3  # at most
-    asked_s = max(0.0, loop.start_s - make_s)  # what starts an epoch beside the batch, such as len(dataset)
+    asked_s = max(0.0, loop.start_s - make_s)  # time of the start without the batch, such as len(dataset)
     closer: dict[str, float | None] = {}
     if limit.fits(asked_s + make_s / max(facts.get("batch") or 1.0, 1.0)):
         closer.update(_workers.split(iterable, min(2.0, seconds / 10), make_s, limit) or {})
@@ -682,7 +684,7 @@ def _look_closer(iterable: Any, facts: dict[str, float | None], seconds: float,
 
 
 def _bound_reads(facts: dict[str, float | None]) -> None:
-    """Workers that each wait `fetch_ms` for a sample cannot read more often, whatever share of the time they were seen
+    """Limits io_cold: workers that wait `fetch_ms` for each sample cannot read more often, however long they were seen
     to wait."""
     reads, each_ms = facts.get("io_cold"), facts.get("fetch_ms")
     if reads and each_ms:
@@ -691,7 +693,8 @@ def _bound_reads(facts: dict[str, float | None]) -> None:
 
 
 def _workers_to_try(facts: dict[str, float | None]) -> int:
-    """Four times as many where they wait, else one per CPU; 0 when that is no more than there are."""
+    """Returns how many workers to try: four times as many if they mostly wait, else one per CPU; 0 when this is not
+    more than now."""
     now, cpus = facts.get("workers") or 0.0, facts.get("cpus") or 1.0
     waiting = (facts.get("worker_fetch") or 0.0) + (facts.get("collate_wait") or 0.0) > 0.3
     more = int(min(4 * max(now, 1.0) if waiting else max(cpus, 1.0), 64))
@@ -699,8 +702,8 @@ def _workers_to_try(facts: dict[str, float | None]) -> int:
 
 
 def _verdict(seen: _Recording, facts: dict[str, float | None], free_s: float | None) -> Diagnosis:
-    """Returns the diagnosis of these facts; `free_s` is the step time when batches cost nothing. The gain is of waiting
-    alone: a step that is faster in the replay may be so because other processes ran during the loop."""
+    """Returns the diagnosis of these facts; `free_s` is the step time when batches cost nothing. The gain counts only
+    waiting: a step may be faster in the replay just because other processes ran during the loop."""
     result = judge(facts)
     n = max(len(seen.data_s), 1)
     step_s = sum(seen.batch_s) / n
@@ -717,9 +720,9 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
         result (then it is run once)
     step: called with each batch: the training step, also in trials and in the replay. Without it the loader runs
         alone, and the verdict is incomplete
-    steps, seconds: measure this many steps after the first, or until the time is over. It returns after
-        2 * seconds + 5 at the latest, unless a batch takes longer: one that was started must end. Trials that do
-        not fit are left out, and the report says so
+    steps, seconds: measure this many steps after the first, or until the time is over. diagnose() returns after 2 *
+      seconds + 5 at the latest, unless a batch takes longer: it waits for a batch that was started. Trials that do not
+      fit are left out, and the report says so
     replay: how many batches to keep and replay, to see how fast the loop could be; 0 = none
     sync: called after each step, to wait for the device (``torch.cuda.synchronize``)
     """
@@ -740,7 +743,7 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
     before = own.doctor()["facts"] if own is not None else {}
     sampler = _Sampler(_persistent(iterable))
     loop = _Loop(iterable, step, sync, sampler, limit)
-    if own is not None:  # batches that are kept stay in its budget, which its other batches need
+    if own is not None:  # kept batches count in the loader's budget, which its other batches need
         loop.room = (before.get("budget") or math.inf) / 4
     sampler.start()
     try:
@@ -752,7 +755,7 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
         raise ArgumentError("iterable: gave no batches" if loop.first else
                             "iterable: gave one batch, and the first one is not measured: two are needed")
     seen.processes, seen.machine = len(sampler.workers), _machine()
-    if isinstance(iterable, (list, tuple)):  # batches that are there already: any wait is another process's doing
+    if isinstance(iterable, (list, tuple)):  # all batches are in memory: other processes cause any wait
         seen.data_s = [0.0] * len(seen.data_s)
     seen = _without_stalls(seen)
     facts = _facts(seen) if own is None else _own_meters(own, before, _facts(seen))

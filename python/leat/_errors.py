@@ -36,7 +36,7 @@ def shown(value: object) -> str:
 
 
 def hidden(text: str) -> str:
-    """A text that may be printed or stored: without user, password and query of URLs in it."""
+    """Returns a text that may be printed or stored: without user, password and query of URLs."""
     from . import _leat
 
     return _leat.hide_secrets(os.fsencode(text.replace("\0", "\\0"))) if "://" in text else text

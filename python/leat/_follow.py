@@ -12,7 +12,7 @@ from ._errors import ArgumentError, shown
 
 Role = str | ops.Op
 
-# Options of `leat load`, and names of other loaders, that are part of `image` in Python
+# Options of `leat load` and arguments of other loaders that are set through `image` in Python
 IMAGE_OPTIONS = ("ops", "size", "crop", "dtype", "flip", "transforms", "pipeline")
 
 _ROLES = ("Mask", "Boxes", "Labels", "Keypoints")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other people's formats as sources of ``leat.pack`` and ``leat pack``: which paths are which, and the readers of
-FFCV, Mosaic MDS, LitData and LMDB files. A reader gives its fields before the first row, and rows in the order that
-the format's own library has. The C library encodes and writes them (src/ingest/source_reader.c)."""
+"""Formats of other tools as sources of ``leat.pack`` and ``leat pack``. Recognises the format of a path, and reads
+FFCV, Mosaic MDS, LitData and LMDB files. A reader gives its fields before the first row. Rows have the order of the
+format's own library. The C library encodes and writes them (src/ingest/source_reader.c)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ import numpy as np
 from . import _check, _leat, _schema, _values
 from ._errors import AdviceWarning, ArgumentError, DataError, Error, LimitError, NotFoundError, StorageError, reason
 
-_PAGE = 1000  # names of one answer of a bucket
-_LIST = 1 << 24  # names of a folder, at most
+_PAGE = 1000  # names per page of a bucket's list
+_LIST = 1 << 24  # maximum names of a folder
 IMAGES = ("image", "img", "jpg", "jpeg", "png", "webp", "image_bytes", "pil")
 LABELS = ("label", "labels", "cls", "class", "class_name", "target", "category")  # as in src/ingest/source.c
 
-# key, path of the image or None, values or why there are none
+# key, path of the image or None, values or the error that prevents reading them
 Sample = tuple[str | bytes, str | None, Mapping[str, object] | DataError]
 
 # errors that reading a damaged file can raise
@@ -50,8 +50,8 @@ def damage_named(path: str) -> Iterator[None]:
 
 
 class Staged:
-    """A remote file that a library can only read from a disk, copied to a temporary one. That has no name (O_TMPFILE),
-    so it is gone when the process ends, however that happens. A local file is left where it is."""
+    """A remote file, copied to a temporary file for libraries that read only from a disk. The temporary file has no
+    name (O_TMPFILE), so the kernel removes it even when the process is killed. A local file is used where it is."""
 
     def __init__(self, path: str) -> None:
         self.name, self.local, self._fd = path, path, -1
@@ -60,7 +60,7 @@ class Staged:
         folder = os.environ.get("LEAT_STAGE_DIR") or tempfile.gettempdir()
         try:
             self._fd = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
-        except OSError:  # a file system without them
+        except OSError:  # a file system without O_TMPFILE
             self._fd, name = tempfile.mkstemp(dir=folder)
             os.unlink(name)
         self.local = f"/proc/self/fd/{self._fd}"
@@ -169,14 +169,15 @@ def _slice(data: bytes, begin: int, end: int, path: str) -> bytes:
 
 
 def _below(folder: str, name: str) -> str:
-    """The path of a file that an index names. It may be in a folder below, not above or elsewhere: the index may be someone else's."""
+    """Returns the path of a file that an index names. It must be below the folder of the index, because the index is
+    not trusted."""
     if posixpath.isabs(name) or "://" in name or ".." in name.split("/"):
         raise DataError(f"{posixpath.join(folder, 'index.json')}: names {name!r}, which is not below its folder")
     return posixpath.join(folder, name)
 
 
 def _chunk(data: bytes, path: str) -> list[bytes]:
-    """Splits a shard of Mosaic or LitData into items. Its layout: their number, their offsets, the items."""
+    """Splits a shard of Mosaic or LitData into items. Layout: number of items, offsets, items."""
     if len(data) < 8:
         raise DataError(f"{path}: truncated")
     (n,) = struct.unpack_from("<I", data)
@@ -252,7 +253,7 @@ _MDS_MODULES = {"br": ("brotli", "brotli"), "snappy": ("snappy", "python-snappy"
 
 
 def _mds_unzip(path: str, name: str) -> Callable[[bytes], bytes]:
-    """Returns what decompresses a shard after `_leat.read_file`, which does it for gzip and zstd."""
+    """Returns the function that decompresses a shard after `_leat.read_file`, which decompresses gzip and zstd itself."""
     if name in ("", "gz", "zstd"):
         return bytes
     if name == "bz2":
@@ -290,7 +291,7 @@ class Mds(Reader):
             data = unzip(data)
         except MemoryError:
             raise
-        except Exception as error:  # each library has its own
+        except Exception as error:  # each library has its own exceptions
             said = " ".join(str(error).split())[:200] or type(error).__name__
             raise DataError(f"{path}: damaged or truncated ({name}): {said}") from error
         for item in _chunk(data, path):
@@ -394,8 +395,8 @@ def _framed(data: bytes, path: str) -> list[bytes]:
 # ---- FFCV -------------------------------------------------------------------------------------
 
 class Beton(Reader):
-    """A header, descriptors of the fields, a table with a record per sample, pages of data, and at the end the
-    sizes of all data."""
+    """A FFCV file: a header, descriptors of the fields, a table with a record per sample, pages of data, and at the end
+    the sizes of all data."""
 
     kind = "beton"
 
@@ -508,7 +509,7 @@ def _lmdb_items(file: Staged) -> Iterator[tuple[bytes, bytes]]:
         for node in nodes:
             low, high, more, size = struct.unpack_from("<HHHH", view, at + node)
             begin, length = at + node + 8 + size, low | high << 16
-            if more & 0x01:  # on separate pages
+            if more & 0x01:  # the value is on separate pages
                 begin = struct.unpack_from("<Q", view, begin)[0] * page + 16
             if begin + length > len(view):
                 raise DataError(f"{path}: damaged or truncated at byte {begin}")
@@ -550,7 +551,7 @@ def datum(data: bytes) -> dict[int, Any] | None:
 
 
 def _datum_image(fields: dict[int, Any]) -> bytes:
-    """Returns the image: encoded ones unchanged; pixels are planes, blue first, as Caffe's tools write them."""
+    """Returns the image. Encoded images are unchanged; pixels are planes, blue first, as Caffe's tools write them."""
     data = fields[4]
     if fields.get(7):
         return data
@@ -602,7 +603,7 @@ def _index(path: str) -> Reader | None:
 
 
 def _tables(path: str, names: Collection[str]) -> Reader | None:
-    """A folder of Parquet or Arrow files."""
+    """Returns a reader of a folder of Parquet or Arrow files; None for other folders."""
     tables = sorted(n for n in names if n.endswith((".parquet", ".arrow")))
     if not tables or ("state.json" not in names and any(n.lower().endswith((".jpg", ".png")) for n in names)):
         return None
@@ -611,7 +612,8 @@ def _tables(path: str, names: Collection[str]) -> Reader | None:
 
 
 def _bucket(path: str) -> Reader | None:
-    """A folder of a bucket, by the first page of its list; a folder of millions of images is listed by the C library."""
+    """Returns a reader of a folder in a bucket, by the first page of its list. None: the C library lists the folder,
+    which may have millions of images."""
     try:
         names = _leat.list_folder(path + "/", _PAGE)
     except Error:  # a file may be readable where listing is forbidden
@@ -650,7 +652,7 @@ def open_paths(paths: list[str]) -> Reader | None:
 
 
 def _file_or_folder(reader: Callable[[Any], Reader], given: Any, paths: list[str]) -> Reader:
-    """A file; where a bucket has none of this name, the folder of this name: x.lmdb/ or x.parquet/."""
+    """Returns a reader of a file or, if a bucket has no such file, of the folder of this name: x.lmdb/ or x.parquet/."""
     try:
         return reader(given)
     except NotFoundError:
@@ -661,7 +663,7 @@ def _file_or_folder(reader: Callable[[Any], Reader], given: Any, paths: list[str
 
 
 def _open(paths: list[str]) -> Reader | None:
-    names = [_check.file_name(p).lower() for p in paths]  # of a signed URL without the query
+    names = [_check.file_name(p).lower() for p in paths]  # without the query of a signed URL
     first = names[0]
     if len(paths) == 1 and os.path.isdir(paths[0]):
         return _folder(paths[0])

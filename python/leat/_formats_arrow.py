@@ -18,7 +18,7 @@ from ._formats import Reader, Sample, Staged, bytes_spec, number
 
 _ROWS = 256  # read at a time
 _TABLE = 64 << 20  # bytes of images written at a time
-_TAIL = 256 << 10  # what opening a remote file brings anyway
+_TAIL = 256 << 10  # bytes that opening a remote file reads anyway
 
 
 def _pyarrow() -> Any:
@@ -129,7 +129,7 @@ class Table(Reader):
     def __init__(self, paths: list[str]) -> None:
         pa = _pyarrow()
         self.paths = paths
-        self.file = Staged(paths[0])  # one remote file at a time is on the disk
+        self.file = Staged(paths[0])  # only one remote file at a time is on the disk
         schema, rows, batches = _batches(self.file)
         counts = [rows, *_counts(paths[1:])]
         self.total = 0 if None in counts else sum(counts)
@@ -189,16 +189,16 @@ def _cell(f: Any, value: Any, key: str) -> Any:
 
 
 class _Shards:
-    """Parquet files 00000.parquet … of a folder. A file is NNNNN.parquet.partial until it is complete; with `replace`, until
-    all are: a run that fails leaves those of an earlier one as they were."""
+    """Parquet files 00000.parquet … of a folder. A file is NNNNN.parquet.partial until it is complete. With `replace`,
+    files are renamed only when all are complete, so a failed run leaves the files of an earlier run unchanged."""
 
     def __init__(self, folder: str, schema: Any, replace: bool, shard_bytes: int) -> None:
         self.folder, self.schema, self.replace, self.shard_bytes = folder, schema, replace, shard_bytes or 1 << 30
         self.samples = self.files = self.bytes = 0  # of complete files
-        self.named = 0  # complete files that have their names
+        self.named = 0  # complete files that are renamed
         self.writer: Any = None
         self.file: Any = None
-        self.rows = self.held = 0  # of the file that is being written
+        self.rows = self.held = 0  # rows and bytes of the file that is being written
 
     def _name(self, number: int) -> str:
         return os.path.join(self.folder, f"{number:05d}.parquet")
@@ -224,7 +224,7 @@ class _Shards:
         elif os.path.lexists(name):
             raise ExistsError(f"{name}: already exists")
         _remove(name + ".partial")  # of a killed run
-        self.file = pa.OSFile(os.fsencode(name + ".partial"), "wb")  # by its path pyarrow would take some names for URLs
+        self.file = pa.OSFile(os.fsencode(name + ".partial"), "wb")  # given the path, pyarrow would read some names as URLs
         self.writer = pa.parquet.ParquetWriter(self.file, self.schema)
         self.rows = self.held = 0
 
@@ -261,7 +261,7 @@ class _Shards:
         self._publish()
 
     def discard(self) -> None:
-        """Removes files that did not get their names."""
+        """Removes files that were not renamed."""
         if self.writer is not None:
             with contextlib.suppress(OSError, _pyarrow().ArrowException):
                 self._close()
@@ -274,7 +274,7 @@ class _Shards:
 
     @contextlib.contextmanager
     def named_errors(self) -> Iterator[None]:
-        """Adds the file's name to errors of Python and pyarrow, and makes them one line."""
+        """Puts errors of Python and pyarrow on one line, with the name of the file."""
         try:
             yield
         except (Error, MemoryError):
@@ -293,14 +293,14 @@ def _remove(path: str) -> None:
 
 def write(path: str, folder: str, keys: str | None, replace: bool, shard_bytes: int, select: str | None,
           tell: Callable[[int, int, int], bool]) -> tuple[int, int, int]:
-    """The pack as 00000.parquet …; how many samples, files and bytes. Ends early when tell(done, total, bytes)
-    returns True."""
+    """Writes the pack as 00000.parquet …; returns how many samples, files and bytes. Ends early when tell(done, total,
+    bytes) returns True."""
     pa = _pyarrow()
     from . import open as open_pack
     from ._select import rows_of
     with open_pack(path) as pack:
         schema = pa.schema([("key", pa.string()), *((f.name, _column_type(pa, f)) for f in pack.fields)],
-                           {"leat": "export"})  # --force replaces only files with this pair
+                           {"leat": "export"})  # --force replaces only files with this metadata
         rows = range(len(pack)) if keys is None else _rows_of(pack, keys)
         if select is not None:
             rows = rows_of([path], select).tolist()
@@ -321,8 +321,9 @@ def write(path: str, folder: str, keys: str | None, replace: bool, shard_bytes: 
 
 
 def _tables(pack: Any, schema: Any, rows: Iterable[int], room: Callable[[], int], tell: Callable[[int], bool]) -> Iterator[Any]:
-    """The rows as tables of up to 256 rows and about 64 MiB, so that writing one takes well under a second; fewer where the
-    file has no `room` for more. None when `tell`, which is called for each row, returns True."""
+    """Yields the rows as tables of up to 256 rows and about 64 MiB, so that writing a table takes well under a second.
+    Tables are smaller when the file has no `room` for more. Yields None when `tell`, which is called for each row,
+    returns True."""
     pa = _pyarrow()
     done = held = 0
     data: dict[str, list[Any]] = {name: [] for name in schema.names}

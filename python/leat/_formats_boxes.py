@@ -24,8 +24,8 @@ _FIELDS: dict[str, object] = {"image": "image", "boxes": ("float32", (None, 4)),
 
 
 class Coco(Reader):
-    """``images``, ``annotations`` and ``categories`` of one JSON file; images in its order. ``box_labels`` are
-    category_id as they are there, ``box_names`` the categories' names, ``crowd`` is iscrowd."""
+    """``images``, ``annotations`` and ``categories`` of one JSON file; images in its order. ``box_labels`` are the
+    unchanged category_id, ``box_names`` the names of the categories, ``crowd`` is iscrowd."""
 
     kind = "coco"
 
@@ -105,7 +105,7 @@ def _exists(path: str) -> bool:
 
 
 def _join(folder: str, name: str) -> str:
-    """Joins a folder and a path; in a bucket, resolves "../", which the server would take for a name. A URL keeps its
+    """Joins a folder and a path; in a bucket, resolves "../", which the server would read as a name. A URL keeps its
     query, and blanks of the name are encoded."""
     scheme, mark, rest = folder.partition("://")
     if not mark:
@@ -117,7 +117,7 @@ def _join(folder: str, name: str) -> str:
 
 
 def _image_folder(path: str, name: str) -> str:
-    """Finds the images of an annotation file: beside it, or in a folder of the split's name above it."""
+    """Finds the images of an annotation file: beside the file, or in a folder above that has the name of the split."""
     plain, query, more = path.partition("?") if path.startswith(("http://", "https://")) else (path, "", "")
     here = os.path.dirname(plain if "://" in path else os.path.abspath(path))
     above = os.path.dirname(here)
@@ -143,7 +143,7 @@ class Voc(Reader):
         self.total = len(self.files)
         names: set[str] = set()
         for file in self.files:
-            with suppress(DataError):  # reported with its sample
+            with suppress(DataError):  # the error is reported with its sample
                 names.update(name for name, _, _ in _objects(file)[1])
         self.numbers = {name: i for i, name in enumerate(sorted(names))}
         self.start({**_FIELDS, "difficult": ("uint8", (None,))})

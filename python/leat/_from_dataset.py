@@ -202,7 +202,7 @@ def _chunk(first: int, last: int) -> tuple[list[Any], Exception | None]:
             if isinstance(sample, Mapping):
                 chunk.append({name: _plain(value) for name, value in sample.items()})
             elif isinstance(sample, (str, bytes)) or not isinstance(sample, Iterable):
-                chunk.append(sample)  # the writer refuses it and names its number
+                chunk.append(sample)  # the writer refuses the sample and names its number
             else:
                 chunk.append([_plain(value) for value in sample])
             pickle.dumps(chunk[-1])
@@ -244,7 +244,7 @@ def _made(dataset: Any, first: int, workers: int) -> Iterator[Any]:
         yield from (_sample(dataset, i) for i in range(first, total))
         return
     global _dataset
-    _dataset = dataset  # children get it by fork: nothing needs to be picklable
+    _dataset = dataset  # children inherit the dataset by fork: nothing needs to be picklable
     waiting: deque[Future] = deque()
     starts = iter(range(first, total, _CHUNK))
     context = multiprocessing.get_context("fork")

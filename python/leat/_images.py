@@ -103,7 +103,7 @@ def check(source: Path | Sequence[Path], output: Path, *, csv: Path | None = Non
 
 
 class Columns(str):
-    """The path of columns of `check`; lists name their pack instead."""
+    """The path of columns of `check`. CSV lists name the checked pack instead of the columns."""
 
     pack: str
 
@@ -166,9 +166,9 @@ def dedup_semantic(embeddings: Path, output: Path, *, threshold: float | None = 
     Parameters
         embeddings: pack of ``leat.embed``
         output: the rows
-        threshold: similarity from which on a row is removed; None is 0.95
-        keep_share: or the share of rows to keep. Each cluster keeps one row: ``asked`` in the report is below ``kept`` when
-            there are more clusters than that
+        threshold: rows with this similarity or more are removed; None is 0.95
+        keep_share: or the share of rows to keep. Each cluster keeps one row, so with many clusters more rows are kept:
+          ``kept`` in the report is then above ``asked``
         keep: of similar rows the "first", the one farthest from the mean of its cluster ("outer"), or nearest ("central")
         field: field of the vectors, when the pack has several
         centres: clusters of k-means; 0 is the square root of the number of rows

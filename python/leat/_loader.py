@@ -55,9 +55,9 @@ _WHENS = {"epoch": 0, "batch": 1}
 _BUCKETS = {"aspect": 1, "size": 2}
 _COLLATES = {"stack": 0, "pad": 1, "list": 2, "ragged": 3}
 _SAME: Any = object()
-_DEFAULT = _leat.defaults()  # the table that C and the command have, too
+_DEFAULT = _leat.defaults()  # the same table as in C and the command
 
-# Attributes that say how the loader was made. Assigning them would change nothing but what they say.
+# Read-only attributes: the options of the loader. Assigning to them would not change the loader.
 _FIXED = frozenset((
     "path", "packs", "batch_size", "image", "order", "seed", "drop_last", "threads", "cache", "on_error", "max_bad",
     "quarantine", "rank", "world_size", "rank_source", "window_pages", "streams", "prefetch", "io_depth",
@@ -76,7 +76,7 @@ _open_loaders: weakref.WeakSet[Loader[Any]] = weakref.WeakSet()
 def _close_all() -> None:
     # workers must stop before the interpreter shuts down
     for loader in list(_open_loaders):
-        with contextlib.suppress(StateError):  # a daemon thread is in it, and ends with the process
+        with contextlib.suppress(StateError):  # a daemon thread is using the loader, and ends with the process
             loader.close()
 
 
@@ -261,7 +261,7 @@ class Loader(Generic[B_co]):
             indices = rows_of(self._packs, select)
         chosen = None if indices is None else _check.indices("indices", indices)
         address, cookie = (0, 0) if sample_fn is None else _resolve(sample_fn)
-        self._sample_fn = sample_fn  # its code must outlive the workers
+        self._sample_fn = sample_fn  # the code of the function must outlive the workers
         names, images = _images(image, fields, channels_last, self)
         if image is None and orientation == "ignore":
             raise ArgumentError("orientation has no effect: there are no images")
@@ -342,7 +342,7 @@ class Loader(Generic[B_co]):
         _open_loaders.add(self)
         self._made = True
         self._advised = 0
-        self._check_advice = decode == "gpu" or cache == "device"  # more may follow once batches came
+        self._check_advice = decode == "gpu" or cache == "device"  # more advice may follow after the first batches
         self._advise(stacklevel=3)
 
     def set(self, *, image: Any = _SAME, batch_size: int | None = None, when: str = "epoch") -> None:
@@ -435,7 +435,7 @@ class Loader(Generic[B_co]):
             bad = int(ids.min()) if ids.min() < 0 else int(ids.max())
             raise SampleIndexError(f"sample_id: {bad} is not one of the {counted(len(self.dataset), 'sample')} of {self.path}")
         starts = np.array([0] if len(self.packs) == 1 else self.dataset.starts[:-1])
-        # of packs with the same start all but the last are empty
+        # if several packs have the same start, all except the last are empty
         part = np.searchsorted(starts, ids, side="right") - 1
         return part, ids - starts[part]
 
@@ -462,12 +462,12 @@ class Loader(Generic[B_co]):
 
     @property
     def threads(self) -> int:
-        """Worker threads in use. Before the first iteration: as given, 0 = chosen when it begins."""
+        """Worker threads in use. Before the first iteration: as given; 0 = chosen at its start."""
         return self._loader.stats()["threads"] or self._threads
 
     @property
     def epoch(self) -> int:
-        """The epoch that runs, or that the next iteration will run."""
+        """The current epoch, or the epoch of the next iteration."""
         return self._current if self._active() is not None else self._epoch
 
     def __len__(self) -> int:
@@ -513,14 +513,14 @@ class Loader(Generic[B_co]):
             made = self.transform(batch)
         finally:
             self._loader.prepared(time.perf_counter_ns() - begin)
-        if made is None:  # the commonest slip: changed in place, without return
+        if made is None:  # the most common mistake: the batch was changed in place and not returned
             raise ArgumentError("transform returned None: it must return the batch")
         self._untransformed = None
         return made
 
     def _take(self) -> Any:
         if self._monitor is not None:
-            self._monitor.look()  # before a batch is taken: one that fails loses none
+            self._monitor.look()  # called before a batch is taken: a failing callback loses no batch
         try:
             row = self._loader.next(*_consumer(self.device))
         except BudgetError:
@@ -615,7 +615,7 @@ class Loader(Generic[B_co]):
         self._running = self._untransformed = None
         self._base = position
         self._refresh()
-        # A resumed epoch leaves out its last samples if it did so when the state was saved.
+        # A resumed epoch leaves out its last samples if the saved epoch did.
         short = self._drop is None and state.get("left_out") is True
         batches = min(self._batches, count // global_batch) if short else self._batches
         finished = position >= count or position // global_batch >= batches
@@ -766,7 +766,7 @@ class _Epoch(Iterator):
             try:
                 self._loader._loader.stop()
             except StateError:
-                pass  # another thread is inside, and will end what it does
+                pass  # another thread is inside the loader, and will finish its call
 
 
 def _resolve(sample_fn: Any) -> tuple[int, int]:
@@ -776,8 +776,8 @@ def _resolve(sample_fn: Any) -> tuple[int, int]:
 
 
 def _consumer(device: str) -> tuple[bool, int | None]:
-    """Whether this thread captures a CUDA graph with torch (marking work of all streams would end the capture), and the
-    stream on which torch uses the batches."""
+    """Returns whether this thread captures a CUDA graph with torch, and the stream on which torch uses the batches.
+    During a capture, work of all streams must not be marked: that would end the capture."""
     torch = sys.modules.get("torch") if device != "cpu" else None
     if torch is None or not torch.cuda.is_initialized():
         return False, None
@@ -785,7 +785,7 @@ def _consumer(device: str) -> tuple[bool, int | None]:
 
 
 def _roles(follow: Any, roles: Mapping[str, Role], loader: Loader[Any]) -> str | None:
-    """Fields that follow an image, as text."""
+    """Returns the fields that follow an image, as text."""
     if follow is None and not roles:
         return None
     return roles_text(follow, roles, "leat.Loader", loader.path, [f.name for f in loader.dataset.fields],
@@ -793,7 +793,7 @@ def _roles(follow: Any, roles: Mapping[str, Role], loader: Loader[Any]) -> str |
 
 
 def _buckets(bucket: str | None, buckets: Any) -> dict[str, Any]:
-    """A number of buckets, or their edges, as C takes them."""
+    """Returns the number of buckets, or their edges, as C takes them."""
     if isinstance(buckets, (Sequence, np.ndarray)) and not isinstance(buckets, (str, bytes)):
         if len(buckets) == 0:
             raise ArgumentError("buckets: the list is empty")
@@ -805,7 +805,7 @@ def _buckets(bucket: str | None, buckets: Any) -> dict[str, Any]:
 
 def _images(image: Any, fields: Sequence[str] | None, channels_last: bool,
             loader: Loader[Any]) -> tuple[list[str] | None, list[tuple[str | None, str | None, str]] | None]:
-    """(fields to deliver or None, images to make or None) as C takes them."""
+    """Returns (fields to deliver or None, images to make or None) as C takes them."""
     names = None if fields is None else _check.several("fields", fields)
     if image is not None and not isinstance(image, (str, ops.Op, Mapping, Sequence)):
         raise ArgumentError(f"image: {shown(image)} is neither a pipeline nor a dict of them")
@@ -822,7 +822,7 @@ def _images(image: Any, fields: Sequence[str] | None, channels_last: bool,
         return names, images
     text = ops.text(image)
     if text == _DEFAULT["ops"] and not channels_last:
-        return names, None  # the default: fine for packs without images too
-    if names is not None:  # asked for by its pipeline
+        return names, None  # the default, which also works for packs without images
+    if names is not None:  # the pipeline asks for the image field
         names += [f.name for f in loader.dataset.fields if f.type == "image"][:1]
     return names, [(None, None, ops.laid_out(text, channels_last))]

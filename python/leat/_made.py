@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples with finished images, one by one: ``leat.open(path, image=[...])`` for map-style datasets."""
+"""Samples with transformed images, one at a time: ``leat.open(path, image=[...])`` for map-style datasets."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from ._schema import Field
 Path = str | os.PathLike
 
 _BATCHES = {"shuffled": 0, "stratified": 1, "single": 2}
-_NONE = 2**64 - 1  # of choose: no sample of this pack
+_NONE = 2**64 - 1  # value of `choose`: no sample of this pack
 
 
 class Mix:
@@ -42,9 +42,8 @@ class Mix:
             come is exact: its share, rounded so that the sum is right
         replacement: draw the samples of a pack with replacement. Else a sample comes again only when all
             samples of the pack have come, also across epochs: a small share of a large pack covers it in the end
-        batches: "shuffled": only the epoch has the proportions. "stratified": each global batch has them, and
-            what rounding takes from one, a later one gets. "single": each global batch is of one pack, and an
-            epoch is whole batches
+        batches: "shuffled": only the epoch has the proportions. "stratified": each global batch has them; rounding is
+            balanced over later batches. "single": each global batch is of one pack, and an epoch is whole batches
         defaults: dict of field name to the value for samples of packs without that field: a number for int, float
             and array fields, None (no value) for others
 
@@ -160,7 +159,7 @@ class Datasets(Sequence):
         return JoinedKeys(self)
 
     def classes(self, name: str = "label") -> list[str]:
-        """Returns the class names of an int field; [] when it has none. The lists of packs may differ in length only."""
+        """Returns the class names of an int field; [] when it has none. The lists of the packs may differ only in length."""
         listed = [(part, part.classes(name)) for part in self._with(name)]
         longest: list[str] = max((names for _, names in listed), key=len)
         for part, names in listed:

@@ -318,7 +318,7 @@ def _run(progress: Progress | None, call: Callable[..., Any], first: Any, second
         finally:
             ended.set()
 
-    # Not Thread.join(): in Python before 3.13, one that Ctrl-C interrupts takes the thread for ended.
+    # Not Thread.join(): before Python 3.13, a join interrupted by Ctrl-C marks the thread as ended.
     try:
         threading.Thread(target=work, name="leat-pack").start()
         running = True
@@ -328,7 +328,7 @@ def _run(progress: Progress | None, call: Callable[..., Any], first: Any, second
                 progress(*(int(n) for n in control[1:]))
     except BaseException:
         control[0] = 1
-        if begun.wait(1):  # Ctrl-C may come before it starts
+        if begun.wait(1):  # Ctrl-C may come before the thread starts
             ended.wait()
         raise
     if "error" in outcome:

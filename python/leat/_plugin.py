@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user's own augmentations, which run per sample inside the C workers, without the GIL.
+"""Custom augmentations, which run per sample inside the C workers, without the GIL.
 
 A sample function is C: ``int fn(void *cookie, void *const *rows, uint32_t fields, uint64_t sample,
 uint64_t epoch, uint64_t random)``. rows[i] points to field i of the sample in the batch, in
@@ -37,8 +37,7 @@ class Plugin(NamedTuple):
 def load_plugin(path: str | os.PathLike) -> Plugin:
     """Loads a shared object that exports ``leat_op`` (``leat_op_plugin`` of leat/loader.h).
 
-    This runs the code in it. It happens here and nowhere else: no configuration file and no pack
-    can name a plugin.
+    This runs the code in it. Plugins are loaded only here: no configuration file and no pack can name one.
     """
     path = os.path.abspath(_check.utf8_path("path", path))
     try:

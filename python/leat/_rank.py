@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rank this process is: arguments, torch.distributed, torchrun, SLURM, MPI, in this order."""
+"""Finds the rank of this process, from arguments, torch.distributed, torchrun, SLURM or MPI, in this order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _from_torch() -> tuple[int, int] | None:
 
 
 def _broken(what: str) -> ArgumentError:
-    # taken for a single process, every rank would train on everything
+    # without this error, every rank would count as a single process and train on everything
     return ArgumentError(f"rank: the environment is broken: {what}; correct it, or give rank and world_size")
 
 
@@ -80,7 +80,7 @@ def detect(rank: int | None, world_size: int | None,
         if not _one_of_many(source, environ):
             continue
         shares = _read(environ, rank_name, world_name)
-        if isinstance(shares, tuple):  # job scripts export WORLD_SIZE and leave the rank to SLURM
+        if isinstance(shares, tuple):  # job scripts export WORLD_SIZE but leave the rank to SLURM
             return *shares, source
         missing = missing or shares
     if missing is not None:

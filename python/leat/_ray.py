@@ -27,11 +27,11 @@ from ._pack import Progress, _run
 
 BEGIN, SKETCH, GATHER, GROUP, RESOLVE, WRITE, JOIN, END = range(8)
 _TRIES = 20  # times that a task is sent when its actors are lost
-_STARTS = 5  # times that an actor is started on a node where it never answers
+_STARTS = 5  # attempts to start an actor on a node where it never answers
 _ALONE = 60.0  # seconds without a node that end a run
 _IDLE = 600.0  # seconds without a working actor that end a run
 _PARTS_MAX = 20000
-_SMALL, _LARGE = 64 << 20, 1 << 30  # bytes of a task, unless given: each takes some 6 ms of CPU time to begin
+_SMALL, _LARGE = 64 << 20, 1 << 30  # range of bytes of a task, unless given: starting a task takes about 6 ms of CPU time
 _PARTITIONS_MAX = 256
 
 Options = dict[str, Any]
@@ -101,7 +101,7 @@ class Engine:
         _leat.text_copy(part, name, patch, pieces)
 
     def step(self, kind: str, inputs: list[str], output: str, options: Options, part: tuple[Any, ...]) -> str:
-        """Runs a step. Returns "", or that lines must be counted first."""
+        """Runs a step. Returns "", or a text when lines must be counted first."""
         call = _leat.filter_text if kind == "filter" else _leat.dedup_text
         answer, _ = _run(None, call, [os.fsencode(path) for path in inputs], output, part=part,
                          **{**options, "threads": self.threads})
@@ -135,7 +135,7 @@ class Cluster:
         self.folder, self.threads = folder, threads
         self.actor = ray.remote(Engine)
         self.engines: dict[str, Any] = {}  # by node
-        self.starting: dict[Any, str] = {}  # answers to come of new actors
+        self.starting: dict[Any, str] = {}  # pending first answers of new actors
         self.failed: dict[str, int] = {}  # starts, by node
         self.cpu_seconds = 0.0
         self.looked = self.alive = self.worked = 0.0
@@ -203,13 +203,13 @@ class Cluster:
                                "nodes may be in use (see `ray status`)")
         waiting = [*running, *self.starting]
         if not waiting:
-            time.sleep(1.0)  # all nodes are lost: another one may come
+            time.sleep(1.0)  # all nodes are lost: a new one may join
             return []
         return self.ray.wait(waiting, num_returns=1, timeout=1.0)[0]
 
     def run(self, tasks: Sequence[Callable[[], tuple[Any, ...]]], done: Callable[[Any], bool] | None = None) -> list[Any]:
         """Runs all tasks and returns their results. A task returns the name of a method and its arguments; it is called for each attempt.
-        When `done` is false for a result, no other task begins: those have None."""
+        When `done` is false for a result, no further task begins: the results of the remaining tasks are None."""
         results: list[Any] = [None] * len(tasks)
         tries = [0] * len(tasks)
         todo = deque(range(len(tasks)))
@@ -270,7 +270,7 @@ class Job:
         self.task_bytes, self.progress = task_bytes, progress
         self.work = os.path.join(output, ".leat-work")
         self.begun = time.monotonic()
-        self.numbers: Options = {}  # of all tasks: settings, parts, groups, partitions
+        self.numbers: Options = {}  # common to all tasks: settings, parts, groups, partitions
         self.files: list[str] = []
         self.parts: list[list[int]] = []  # file, offset, end file, end offset, line (0 = not counted)
         self.done = self.total = 0
@@ -404,7 +404,7 @@ def _read_plan(path: str) -> Options:
 def _plan(job: Job, answer: Options) -> None:
     """Takes the plan of an interrupted run, or makes one."""
     path = os.path.join(job.work, "plan.json")
-    form = [job.options["shard_bytes"], job.options["compress"]]  # places in the output follow from it
+    form = [job.options["shard_bytes"], job.options["compress"]]  # places in the output depend on these options
     if job.options["resume"] and os.path.exists(path):
         plan = _read_plan(path)
         if plan["files"] == job.files:
@@ -414,7 +414,7 @@ def _plan(job: Job, answer: Options) -> None:
         if plan["settings"] != answer["settings"] or plan["form"] != form:
             raise StateError(f"{path}: the interrupted run had other inputs or options (use --force to start over)")
         job.files, job.parts, job.numbers = plan["files"], plan["input"], plan["numbers"]
-        job.options["memory"] = plan["memory"]  # the number of files of edges follows from it
+        job.options["memory"] = plan["memory"]  # the number of edge files depends on the memory
         return
     job.cut(answer)
     nodes = max(len(job.cluster.nodes()), 1)

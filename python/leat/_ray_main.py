@@ -12,7 +12,7 @@ from ._errors import ArgumentError, BudgetError, Error, ExistsError, LimitError,
 from ._train.__main__ import printed
 
 _CODES = ((ExistsError, 2), (ArgumentError, 2), (UnsupportedError, 2), (BudgetError, 3), (LimitError, 3))
-_COMMON = ("color", "verbose", "config", "json", "quiet")  # C obeyed them, or main does
+_COMMON = ("color", "verbose", "config", "json", "quiet")  # handled by C or by main
 
 
 def _rules(text: str) -> dict[str, float | None]:

@@ -104,7 +104,7 @@ def _infer(name: str, value: object) -> object:
         return "json"
     if hasattr(value, "shape"):
         array = np.asarray(value)
-        types = ("uint8", "uint16", "float32") if name == "image" else ("uint8",)  # others are often points or flow
+        types = ("uint8", "uint16", "float32") if name == "image" else ("uint8",)  # other arrays are often points or optical flow
         pixels = array.dtype.name in types and array.ndim == 3 and array.shape[-1] in (1, 3, 4)
         return "image" if pixels else (array.dtype.name, array.shape)
     raise ArgumentError(f"field '{name}': a value of type {type(value).__name__} has no field type: name it in fields")

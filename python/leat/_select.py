@@ -43,7 +43,8 @@ def _strategies(given: Any) -> list[dict[str, Any]]:
 
 
 def _text(config: dict[str, Any]) -> str:
-    """Returns the settings as JSON with a strategy per line, so that the line in a message is the number of the strategy."""
+    """Returns the settings as JSON with a strategy per line, so that the line number in a message is the number of the
+    strategy."""
     others = json.dumps({name: value for name, value in config.items() if name != "strategies"})[1:-1]
     return '{"strategies": [' + ",\n".join(map(json.dumps, config["strategies"])) + "]" + (", " + others if others else "") + "}"
 

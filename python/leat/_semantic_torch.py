@@ -27,7 +27,7 @@ from ._writer import Writer
 _LANES, _ROUNDS, _PER_CENTRE = 16, 10, 32  # as in src/dsp/distance.h, src/curate/kmeans.c and semantic_dedup.c
 _NEAREST = 4  # candidates of a row whose distances are computed exactly
 _SLACK = 1e-5  # error of a matrix product of unit vectors in float32
-_TILE, _WIDE = 4096, 32768  # rows compared at a time, and with how many
+_TILE, _WIDE = 4096, 32768  # rows compared at a time, and the rows that they are compared with
 _THRESHOLD = 0.95
 _FIELDS = {"cluster": int, "keep": int, "duplicate_of": int, "similarity": float}
 
@@ -49,7 +49,7 @@ def _scores(rows: Tensor, others: Tensor) -> Tensor:
 
 
 def _search(rows: Tensor, others: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-    """Finds the nearest of all others that count by exact distances; for the few rows with many candidates."""
+    """Finds the nearest of all allowed others by exact distances; for the few rows with many candidates."""
     of, distance = [], []
     for row, own in zip(rows, score):
         every = torch.where(torch.isinf(own), math.inf, _exact(row[None, :], others))
@@ -61,7 +61,7 @@ def _search(rows: Tensor, others: Tensor, score: Tensor) -> tuple[Tensor, Tensor
 def _choose(rows: Tensor, others: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
     """Finds the nearest of `others` for each row, the first of equally near ones, and its squared distance.
 
-    `score` ranks them up to rounding; it is -inf for what does not count.
+    `score` ranks them up to rounding; it is -inf for rows that are not allowed.
     """
     best, at = score.topk(min(_NEAREST, score.shape[1]), 1)
     at = at.sort(1).values
@@ -107,7 +107,7 @@ def _train(sample: Tensor, count: int, tell: Any) -> Tensor:
 
 
 def _unit(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns vectors at unit length, and which rows have one: zeros and values that are not finite are none."""
+    """Returns vectors at unit length, and which rows have a vector: zeros and values that are not finite do not count."""
     wide = rows.astype(np.float64)
     with np.errstate(over="ignore"):
         length = np.cumsum(wide * wide, 1)[:, -1]  # added in order, as the C code does
@@ -118,7 +118,7 @@ def _unit(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _vectors(path: str, name: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the vectors of a pack at unit length, and which of its rows have one."""
+    """Returns the vectors of a pack at unit length, and which of its rows have a vector."""
     with Dataset(path) as pack:
         names = [f.name for f in pack.fields if f.type == "array" and f.shape is not None and len(f.shape) == 1
                  and str(f.dtype).startswith("float")]

@@ -16,5 +16,5 @@ def is_command(argv: list[str], orig_argv: list[str]) -> bool:
 
 
 if is_command(getattr(sys, "argv", []), sys.orig_argv):
-    import _signal  # the part of `signal` that is built in: nothing has to be read for it
+    import _signal  # the built-in part of `signal`: importing it reads no file
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)

@@ -29,7 +29,7 @@ from ._text import NoTextError, dedup_text, filter_text, with_texts
 
 _ROWS = 4096  # read at a time
 _ROW = "row"
-_WORK = ".leat-parquet-"  # and eight characters: the work folder in the output folder
+_WORK = ".leat-parquet-"  # followed by eight characters: the work folder in the output folder
 
 
 def _is_utf8(text: str) -> bool:
@@ -209,7 +209,7 @@ def filter_table(table: Any, *, text_field: str = "text", id_field: str = "id", 
                  profile: str | Sequence[str] | None = None, rules: dict[str, float | None] | None = None,
                  modify: str | Sequence[str] | None = None, lid: Path | None = None, lang: str | Sequence[str] | None = None,
                  lang_min: float = 0, threads: int = 0, memory: int | str = 0) -> tuple[Any, dict[str, Any]]:
-    """The rows of an Arrow table whose text passes named rules, and the report; see `filter_text`.
+    """Returns the rows of an Arrow table whose text passes named rules, and the report; see `filter_text`.
 
     >>> kept, report = leat.filter_table(table, profile="gopher@paper", columns=["id", "text", "+words"])
 
@@ -313,7 +313,7 @@ def _output(folder: str, replace: bool, source: Path | Sequence[Path], files: li
     lock = _leat.lock_output(_check.local(folder))
     try:
         _leat.check_output(folder, replace)
-        for left in glob.glob(os.path.join(glob.escape(folder), _WORK + "????????")):  # of a run that was killed
+        for left in glob.glob(os.path.join(glob.escape(folder), _WORK + "????????")):  # left by a run that was killed
             shutil.rmtree(left, ignore_errors=True)
         work = tempfile.mkdtemp(prefix=_WORK, dir=folder)
         try:
@@ -428,7 +428,7 @@ def dedup_table(table: Any, *, text_field: str = "text", id_field: str = "id", k
                 words: int = 0, chars: int = 0, bands: int = 0, rows: int = 0, threshold: float | None = None, clusters: str = "star",
                 compatible: str = "none", level: str = "document", keep: str = "first", keep_field: str | None = None,
                 against: Path | None = None, threads: int = 0, memory: int | str = 0) -> tuple[Any, dict[str, Any]]:
-    """The rows of an Arrow table that are left when duplicates are removed, and the report; see `dedup_text`.
+    """Returns the rows of an Arrow table without duplicates, and the report; see `dedup_text`.
 
     >>> unique, report = leat.dedup_table(table, threshold=0.8)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of a sample as C takes them. What does not fit its field is an error, never changed.
+"""Values of a sample as C takes them. A value that does not fit its field is an error; values are never changed.
 
 Whole numbers must fit in range and in value (2.0 is a whole number, 1.7 is not). Floating point
 numbers may be rounded to their field's precision, but a finite one never becomes infinite. A
@@ -110,7 +110,7 @@ def _check_whole(f: Field, row: int, array: np.ndarray, low: int, high: int) -> 
             array = array.astype(np.float64)  # the limits are exact there
         _first(f, row, array, np.isfinite(array) & (np.trunc(array) == array),
                "is not a whole number, as it must be for")
-        # high + 1 is a power of two and exact in every type, high need not be
+        # high + 1 is a power of two, so it is exact in every type; high itself may not be
         _first(f, row, array, (array >= low) & (array < float(high) + 1.0 if high > 2**52 else array <= high),
                "is out of range for")
     elif int(array.min()) < low or int(array.max()) > high:
@@ -216,7 +216,7 @@ def _image(f: Field, row: int, value: object) -> object:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return value
     mode = value.mode if is_pil(value) else "RGB"  # type: ignore[attr-defined]
-    if mode not in ("L", "RGB", "RGBA", "I;16", "F"):  # its numbers are not what a viewer would show
+    if mode not in ("L", "RGB", "RGBA", "I;16", "F"):  # in other modes, the numbers are not the colours that a viewer shows
         _fail(f, row, f"a PIL image of mode {mode}; convert it to L, RGB, RGBA, I;16 or F")
     try:
         array = np.asarray(value)

@@ -90,7 +90,7 @@ def view(pack: Path, columns: Path | Sequence[Path] = (), *, selection: Path | N
     shown = _check.utf8_path("pack", pack)
     words += ["--", shown, *beside]
     for path in (shown, *beside, *([] if selection is None else [_check.utf8_path("selection", selection)])):
-        _leat.Pack(path)  # what cannot be opened is the error that it is everywhere else
+        _leat.Pack(path)  # raises the usual error when the pack cannot be opened
     process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                errors="replace")
     line = process.stdout.readline() if process.stdout else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words of PyTorch's DataLoader, given to a leat.Loader: taken where they mean the same, else explained."""
+"""Arguments of PyTorch's DataLoader, given to a leat.Loader: accepted if the meaning is the same, else explained in an error."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _EXPLAINED = {
 
 
 def understand(given: dict[str, Any], order: str | None, usual: str, threads: int) -> tuple[str, int]:
-    """(order, threads) with what `given` says in DataLoader's words, which are taken out of it. `usual` is the order
-    where none is given."""
+    """Returns (order, threads) from DataLoader's arguments, which are removed from `given`. `usual` is the order when
+    none is given."""
     if "shuffle" in given:
         shuffle = _check.flag("shuffle", given.pop("shuffle"))
         fits = [name for name, shuffled in _leat.orders() if shuffled == shuffle]

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the workers of a PyTorch DataLoader spend their time, and what more of them would bring.
+"""Measures where the workers of a PyTorch DataLoader spend their time, and the rate with more workers.
 
-The workers are other processes: from outside one only sees that they run or wait. So a few samples are
-made once more in this process, as a worker makes them, and watched:
+The workers are other processes: from outside, only running and waiting can be told apart. So a few samples are made
+again in this process, as a worker makes them, and measured:
 
 - waiting (time on the clock that is not CPU time) is fetching,
 - CPU time is split by looking at the stack every millisecond: decoding, augmentation, other Python code,
-- then the samples are collated, which is collate time whether it runs or waits, and the batch is pickled as it
-  would be for the trip to the trainer.
+- then the samples are collated, which is collate time whether it runs or waits, and the batch is pickled as when it is
+  sent to the trainer.
 
-Whether more workers help is tried: the same DataLoader is made again with more of them, and the loop runs with each
-in turn, step included.
-What cannot be seen is left out, and the verdict then says "worker time".
+To find out whether more workers help, the same DataLoader is made again with more workers, and the loop (with its step)
+runs with both, alternating. Facts that cannot be measured are left out, and the verdict then says "worker time".
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _LEAST_LOOKS = 20
 _SAMPLES = 1024  # at most
 _ROUNDS = 3  # trials with more workers, and as many without
 _LEAST_BATCHES = 4  # of a trial
-# Frames are read from the innermost out; the first that says something counts.
+# Frames are read from the innermost outwards; the first one that matches decides.
 _DECODE_FILES = re.compile(r"/(PIL/\w*(ImageFile|ImagePlugin)|torchvision/io|turbojpeg|simplejpeg|imageio|av|decord|"
                            r"soundfile|torchaudio|nibabel|pydicom|tifffile)[/.\w]*")
 _AUGMENT_FILES = re.compile(r"/(PIL/Image\w*|torchvision/transforms|albumentations|kornia|imgaug|scipy/ndimage|"
@@ -103,14 +102,14 @@ def _make(dataset: Any, index: int, stacks: _Stacks) -> tuple[Any, float, float]
     stacks.on = True
     row = dataset[index]
     stacks.on = False
-    work = _work_s() - work  # before the clock, so that it is part of the time that passed
+    work = _work_s() - work  # read before the clock, so that this time is part of the measured time
     return row, time.perf_counter() - begin, work
 
 
 def split(loader: Any, seconds: float, make_s: float, limit: _Limit) -> dict[str, float] | None:
-    """Shares of the time in which a worker makes a batch, as facts of the doctor, and that time (`make_ms`, not a
-    fact); None when they cannot be seen: the loader has no samples that can be asked for one by one, one of them raises,
-    or a batch takes up to `make_s`, and collate_fn may take longer than the time that is left."""
+    """Returns the shares of a worker's time per batch, as facts of the doctor, and that time (`make_ms`, not a fact).
+    None when they cannot be measured: the loader has no samples with an index, a sample raises, or the rest of the time
+    is too short for collate_fn, given that a batch takes up to `make_s`."""
     dataset, collate = getattr(loader, "dataset", None), getattr(loader, "collate_fn", None)
     if dataset is None or collate is None or not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
         return None
@@ -120,7 +119,7 @@ def split(loader: Any, seconds: float, make_s: float, limit: _Limit) -> dict[str
     batch_size = 1 if single else getattr(loader, "batch_size", None) or 16
     stacks, samples, wall, cpu = _Stacks(), [], 0.0, 0.0
     switch = sys.getswitchinterval()
-    sys.setswitchinterval(_LOOK_S)  # so that the stack is seen while Python code runs
+    sys.setswitchinterval(_LOOK_S)  # so that the stack can be read while Python code runs
     stacks.start()
     try:
         begin, until = time.monotonic(), time.monotonic() + seconds
@@ -147,19 +146,19 @@ def split(loader: Any, seconds: float, make_s: float, limit: _Limit) -> dict[str
         if getattr(loader, "num_workers", 0) > 0:
             _pickle(batch)
         moved = (time.perf_counter() - begin) * scale
-    except Exception:  # user code in another place than it was written for: nothing can be said
+    except Exception:  # the user's code does not work in this process: nothing can be measured
         return None
     finally:
         sys.setswitchinterval(switch)
         stacks.stop()
     made_ms = {"make_ms": 1e3 * (wall + collated + moved)}
-    rows = _samples(batch, None) if single else batch_size  # as the loop counts them
+    rows = _samples(batch, None) if single else batch_size  # counted as in the loop
     return made_ms | _shares(wall, cpu, collated, moved, stacks.counts, rows, idle)
 
 
 def _shares(wall: float, cpu: float, collated: float, moved: float, counts: dict[str, int],
             samples: float, idle: float = 0.0) -> dict[str, float]:
-    """`idle` is the part of `collated` that is not CPU time."""
+    """Returns the shares as facts. `idle` is the part of `collated` that is not CPU time."""
     total = max(wall + collated + moved, 1e-9)
     facts = {"worker_fetch": (wall - cpu) / total, "worker_collate": collated / total,
              "collate_wait": idle / total,
@@ -173,9 +172,9 @@ def _shares(wall: float, cpu: float, collated: float, moved: float, counts: dict
 
 def compare_workers(loader: Any, workers: int, seconds: float, train: Callable[[Any], Any], limit: _Limit,
                     trial_s: float) -> dict[str, float] | None:
-    """Runs the loop with this many workers, in turn with the loop as it is, for `seconds` each: a loader alone would
-    show a rate that the step, which needs a CPU too, does not leave it. `trial_s` is what a trial takes at most. None
-    when there is no such loader, or no time for two trials of each."""
+    """Runs the loop with this many workers, alternating with the unchanged loop, for `seconds` each. The step runs too,
+    because it also needs a CPU: a loader alone would be too fast. A trial takes at most `trial_s`. Returns None when
+    there is no such loader, or no time for two trials of each."""
     try:
         from torch.utils.data import DataLoader
     except ImportError:
@@ -195,7 +194,7 @@ def compare_workers(loader: Any, workers: int, seconds: float, train: Callable[[
         if len(pair) < 2:
             break
         pairs.append(pair)
-    if len(pairs) < 2:  # one says nothing about the noise
+    if len(pairs) < 2:  # one pair does not show the noise
         limit.skip()
         return None
     more, now = [pair[workers] for pair in pairs], [pair[loader.num_workers] for pair in pairs]
@@ -210,7 +209,7 @@ def _again(loader: Any, workers: int) -> Any:
     only = {"prefetch_factor": loader.prefetch_factor, "persistent_workers": loader.persistent_workers,
             "timeout": 60, "multiprocessing_context": loader.multiprocessing_context} if workers > 0 else {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that these are more workers than CPUs is meant
+        warnings.simplefilter("ignore")  # PyTorch warns of more workers than CPUs, which is intended here
         order = {"batch_sampler": loader.batch_sampler} if loader.batch_sampler is not None else {
             "batch_size": None, "sampler": loader.sampler}
         return DataLoader(loader.dataset, **order, num_workers=workers, collate_fn=loader.collate_fn,
@@ -218,8 +217,8 @@ def _again(loader: Any, workers: int) -> Any:
 
 
 def _trial(loader: Any, workers: int, seconds: float, train: Callable[[Any], Any]) -> float | None:
-    """Samples per second of the loop with this many workers; None when it cannot be run or has too few batches.
-    Starts of epochs count, but not the first one, nor the batches that were made meanwhile."""
+    """Returns the samples per second of the loop with this many workers; None when it cannot be run or has too few
+    batches. Starts of epochs count, except the first and the batches made during it."""
     from ._diagnose import _declared, _samples
 
     stream: Any = None
@@ -245,7 +244,7 @@ def _trial(loader: Any, workers: int, seconds: float, train: Callable[[Any], Any
                     more = False
                     break
         return samples / (now - begin) if counted >= least and now > begin else None
-    except Exception:  # user code in another place than it was written for
+    except Exception:  # the user's code does not work with other workers
         return None
     finally:
         end(stream)

@@ -23,7 +23,7 @@ class Writer:
     ...     for path, label in files:
     ...         w.append({"image": path, "label": label}, key=str(path))
 
-    The pack appears under its name, whole, when the ``with`` block ends or ``close`` is called.
+    The complete pack appears under its name when the ``with`` block ends or ``close`` is called.
     When the block ends in an exception, what is written stays beside it and the exception says so:
     ``resume=True`` continues it (``resumed`` says how many samples it has), ``replace=True`` starts
     again.
@@ -70,11 +70,11 @@ class Writer:
             "replace": _check.flag("replace", replace), "sync": _check.flag("sync", sync),
             "provenance": _provenance(provenance),
         }
-        if self._classes and "://" in self.path:  # a pack that waits for its upload is not opened again to get them
+        if self._classes and "://" in self.path:  # a pack that waits for its upload is not opened again to read its classes
             self._options["identity"] = zlib.crc32(json.dumps(self._classes, sort_keys=True).encode())
         self._base: _leat.Pack | None = None  # the pack that is appended to
-        self._gone: set[bytes] = set()  # keys of it that are deleted or updated
-        self._added: set[bytes] = set()  # keys given to samples that are appended to it
+        self._gone: set[bytes] = set()  # keys of the base that are deleted or updated
+        self._added: set[bytes] = set()  # keys of samples that are appended to the base
         if _check.flag("append", append):
             if resume or replace:
                 raise ArgumentError("append: cannot be combined with resume or replace")
@@ -93,7 +93,7 @@ class Writer:
         except BaseException:
             self.abort(discard=True)
             raise
-        self._base = _leat.Pack(self.path)  # as it is now that no other writer can change it
+        self._base = _leat.Pack(self.path)  # opened again after taking the lock: no other writer can change it now
         self._count = len(self._base) + self._base.info()["dropped"]
         for i, f in enumerate(self.fields):
             names = self._base.classes(i) if f.type == "int" and f.name not in self._classes else []
@@ -112,7 +112,7 @@ class Writer:
                 raise ArgumentError(f"classes: there is no field '{name}'")
             if field.type != "int":
                 raise ArgumentError(f"classes: field '{name}' is {field.type}: only int fields have classes")
-        rows = [f._replace(shape=None) if f.type == "ragged" else f for f in self.fields]  # a pack has no sizes of these
+        rows = [f._replace(shape=None) if f.type == "ragged" else f for f in self.fields]  # packs do not store their sizes
         try:
             self._packer = _leat.Packer(self.path, rows, **self._options)
         except ExistsError as error:

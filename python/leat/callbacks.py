@@ -17,7 +17,7 @@ Every ``every`` steps each callback gets a dict of measurements since its last c
     data/busy_order, _read, _decode, _collate     mean workers busy with each stage
     data/verdict            the bottleneck of the run, in a sentence (updated every few seconds)
 
-Nothing is imported that the caller has not: a logger is any object with the one method named here.
+This module imports no logger: a logger is any object with the method named here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Scalars = dict[str, float | str]
 
 _STAGES = ("order", "read", "decode", "collate")
-_VERDICT_S = 5.0  # a verdict reads a dozen files of /proc: not at every step
+_VERDICT_S = 5.0  # a verdict reads a dozen files of /proc: too slow for every step
 
 
 def _with(name: str, value: Any, method: str) -> Any:
@@ -47,8 +47,8 @@ def _with(name: str, value: Any, method: str) -> Any:
 
 
 class Callback:
-    """What a loader calls. ``every`` steps; ``step`` gives the number to log under, where that is not
-    the count of batches since the loader was made."""
+    """An object that a loader calls every ``every`` steps. ``step`` returns the step number to log, if that is not the
+    count of batches since the loader was made."""
 
     def __init__(self, *, every: int = 50, step: Callable[[], int] | None = None, prefix: str = "data/") -> None:
         self.every = _check.whole("every", every, 1)
@@ -62,7 +62,7 @@ class Callback:
 
 
 class JsonLines(Callback):
-    """A line of JSON each time, appended to a file: ``{"step": 50, "time": …, "data/samples_per_s": …}``.
+    """Appends a line of JSON to a file at each call: ``{"step": 50, "time": …, "data/samples_per_s": …}``.
 
     A file with anything but such lines is refused.
     """
@@ -87,8 +87,8 @@ class _SummaryWriter(Protocol):
 
 
 class TensorBoard(Callback):
-    """Into any object with ``add_scalar(tag, value, step)``; the verdict, when it changes, as text where
-    there is ``add_text``. The writer stays the caller's."""
+    """Logs to any object with ``add_scalar(tag, value, step)``. If it has ``add_text``, the verdict is logged as text
+    when it changes. The caller keeps and closes the writer."""
 
     def __init__(self, writer: _SummaryWriter, **options: Any) -> None:
         super().__init__(**options)
@@ -108,7 +108,7 @@ class TensorBoard(Callback):
 
 
 class WandB(Callback):
-    """Into any object with ``log(dict, step=)``: what ``wandb.init()`` gives, or the module itself.
+    """Logs to any object with ``log(dict, step=)``: the result of ``wandb.init()``, or the module itself.
 
     W&B drops values of a step below the last one it saw: give ``step=`` where the loop logs too.
     """
@@ -122,7 +122,7 @@ class WandB(Callback):
 
 
 class Lightning(Callback):
-    """Into any object with ``log_metrics(dict, step)``: Lightning's loggers. Numbers only."""
+    """Logs numbers to any object with ``log_metrics(dict, step)``, such as Lightning's loggers."""
 
     def __init__(self, logger: Any, **options: Any) -> None:
         super().__init__(**options)
@@ -170,14 +170,14 @@ def scalars(loader: _leat.Loader) -> Scalars:
 
 
 class _Turn:
-    """One callback, and what it saw last."""
+    """One callback, and the meters at its last call."""
 
     def __init__(self, callback: Callback, stats: Mapping[str, Any]) -> None:
         self.callback, self.stats, self.at, self.steps = callback, stats, time.perf_counter(), 0
 
 
 class Monitor:
-    """Counts steps of a loader, and calls those whose turn it is. One thread: the trainer's."""
+    """Counts steps of a loader, and calls the callbacks that are due. Used only by the trainer's thread."""
 
     def __init__(self, loader: _leat.Loader, callbacks: Callback | Sequence[Callback]) -> None:
         loader.watch()

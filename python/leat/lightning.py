@@ -16,7 +16,7 @@ from typing import Any
 
 try:
     from lightning import LightningDataModule
-except ImportError:  # the older name of the same package
+except ImportError:  # the older name of the package
     from pytorch_lightning import LightningDataModule  # type: ignore[assignment]
 
 from ._loader import Loader
@@ -46,7 +46,7 @@ class DataModule(LightningDataModule):
             "predict": {**options, **in_order, **(predict_options or {})},
         }
         self._loaders: list[Loader] = []
-        # only for the stages that there is a pack for: Lightning asks whether a method is there
+        # only for stages that have a pack: Lightning checks whether a method exists
         for stage, path in self._paths.items():
             if path is not None:
                 setattr(self, f"{stage}_dataloader", self._hook(stage))

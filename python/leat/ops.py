@@ -115,7 +115,7 @@ def _default(param: _Param) -> object:
 
 
 class Op:
-    """An augmentation with its parameters. Immutable; equal when it does the same."""
+    """An augmentation with its parameters. Immutable; two ops are equal when they do the same."""
 
     name: str = ""
     _table: tuple[_Param, ...] = ()
@@ -223,7 +223,7 @@ globals().update(_CLASSES)
 __all__ = ["Op", "text", "names", "view", *_CLASSES]
 
 
-# Transforms of torchvision that are another op here, or none.
+# Transforms of torchvision that are another op of leat, or have none.
 _TORCHVISION = {
     "ToTensor": 'use ToDtype("float32"); batches are tensors already',
     "PILToTensor": "leave it out; batches are tensors already",

@@ -17,8 +17,9 @@ void py_control_watch(void *array)
     watched = array;
 }
 
-/* Tells whether this thread shall stop waiting for a server: the thread of a long call when it was canceled,
- * the main thread when a signal handler raised. The exception stays set for the call that returns then. */
+/* Returns whether this thread must stop waiting for a server. The thread of a long call stops when the call
+ * was canceled, the main thread when a signal handler raised an exception. The exception stays set for the
+ * call that returns then. */
 static bool interrupted(void)
 {
     if (watched != NULL) return atomic_load_explicit(&watched[0], memory_order_relaxed) != 0;

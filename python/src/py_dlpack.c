@@ -174,8 +174,8 @@ static bool asks_other_device(const py_tensor *t, PyObject *device)
     return true;
 }
 
-/* Checks the stream, which is otherwise not used: exported data is complete, so no stream has to wait
- * for it. It is not overwritten before all streams are done with it. */
+/* Checks the stream, which is otherwise not used: exported data is complete, so no stream has to wait for it.
+ * The memory is not overwritten before all streams are done with it. */
 static bool accepts_stream(const py_tensor *t, PyObject *stream)
 {
     if (stream == Py_None) return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The doctor: judges facts that Python measured (leat/diagnose.py), and those of a watched loader. Facts and
+ * The doctor: judges facts that Python measured (leat/_diagnose.py), and those of a watched loader. Facts and
  * diagnoses are passed as JSON text.
  */
 #include "py_leat.h"

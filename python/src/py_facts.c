@@ -362,6 +362,6 @@ PyMethodDef py_facts_methods[] = {
      "doctor_judge(facts as JSON, format): the diagnosis as text; 0 page, 1 ASCII, 2 JSON, 3 YAML."},
     {"tiny", facts_tiny, METH_VARARGS, "Vectors of the built-in embedding."},
     {"options", facts_options, METH_VARARGS, "The table of options of a command."},
-    {"main", facts_main, METH_VARARGS, "Runs the command; its exit code."},
+    {"main", facts_main, METH_VARARGS, "Runs the command and returns its exit code."},
     {NULL, NULL, 0, NULL},
 };

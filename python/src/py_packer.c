@@ -23,7 +23,7 @@ typedef struct py_packer {
     char *remote;                      /* NULL, or the path in a bucket */
     leat__bucket_pack stage;           /* the upload to a bucket */
     leat_log log;                      /* of `stage` */
-    char *warning;                     /* owned: its last line, until it is issued */
+    char *warning;                     /* owned: the last line of the log, until the warning is issued */
     bool sent_only;                    /* an earlier run finished the pack: only its upload is missing */
     uint64_t written;                  /* number of samples in that pack */
     uint64_t identity;                 /* hash of fields and options, for a bucket */
@@ -450,7 +450,8 @@ static PyObject *packer_classes(PyObject *o, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "IO", &field, &list)) return NULL;
     Py_ssize_t n = PyList_Size(list);
-    if (n >= 0 && self->sent_only) Py_RETURN_NONE; /* it already has them: the identity covers class names */
+    if (n >= 0 && self->sent_only)
+        Py_RETURN_NONE; /* the finished pack already has them: the identity covers class names */
     if (n < 0 || !enter(self)) return NULL;
     const char **names = LEAT_NEW_ARRAY(PACK, const char *, (size_t)n + 1);
     for (Py_ssize_t i = 0; names != NULL && i < n; i++) {
@@ -580,7 +581,8 @@ static PyMethodDef packer_methods[] = {
     {"finish", packer_finish, METH_NOARGS, "Writes the index; the pack is complete when this returns."},
     {"resumed", packer_resumed, METH_NOARGS, "Samples that were already stored when writing resumed."},
     {"close", packer_close, METH_VARARGS,
-     "close(discard=False): without finish; what is written can be resumed unless discarded."},
+     "close(discard=False): stops without finishing; the samples written so far can be resumed unless "
+     "discarded."},
     {NULL, NULL, 0, NULL},
 };
 

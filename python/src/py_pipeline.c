@@ -13,7 +13,7 @@
 #include "op/pipeline.h"
 #include "pack/kind.h"
 
-#define IMAGES_MAX 64 /* most images made of one sample */
+#define IMAGES_MAX 64 /* maximum images made of one sample */
 
 /* ---- leat._leat.Pipeline -------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Foreign formats read in Python (leat/_readers.py), as sources of leat.pack and of the command. The packing
+ * Foreign formats read in Python (leat/_formats.py), as sources of leat.pack and of the command. The packing
  * flow calls `next` from a separate thread, which takes the GIL for one row.
  */
 #include "py_leat.h"

@@ -65,7 +65,7 @@ static const dtype_row dtypes[] = {
     [LEAT_DTYPE_U64] = {"uint64", "L", 'u'},
     [LEAT_DTYPE_I64] = {"int64", "l", 'i'},
     [LEAT_DTYPE_F16] = {"float16", "e", 'f'},
-    /* `struct` has no letter for it: exported as raw bits */
+    /* `struct` has no letter for bfloat16: exported as raw bits */
     [LEAT_DTYPE_BF16] = {"bfloat16", "H", 0},
     [LEAT_DTYPE_F32] = {"float32", "f", 'f'},
     [LEAT_DTYPE_F64] = {"float64", "d", 'f'},
@@ -372,8 +372,9 @@ static PyMethodDef tensor_methods[] = {
      "A DLPack capsule over the same memory."},
     {"__dlpack_device__", py_tensor_dlpack_device, METH_NOARGS,
      "(1, 0): memory of the CPU; (2, N): of CUDA device N."},
-    {"as_readonly", tensor_as_readonly, METH_NOARGS, "The same memory, read-only."},
-    {"permute", tensor_permute, METH_VARARGS, "The same memory, dimensions in another order."},
+    {"as_readonly", tensor_as_readonly, METH_NOARGS, "Returns a read-only tensor over the same memory."},
+    {"permute", tensor_permute, METH_VARARGS,
+     "Returns a tensor over the same memory with its dimensions in another order."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -128,7 +128,7 @@ static bool refuse_more(const reading *r, yaml_parser_t *parser, const char *tex
         return false;
     }
     const bool more = yaml_document_get_root_node(&next) != NULL;
-    if (more) fail_at(r, next.start_mark.line, "a second document begins here: give one");
+    if (more) fail_at(r, next.start_mark.line, "a second document begins here (only one is read)");
     yaml_document_delete(&next);
     return !more;
 }

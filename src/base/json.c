@@ -241,7 +241,8 @@ void leat__json_number(leat__buf *out, double v)
     char text[40], *end = text + sizeof text, *quick = NULL;
     const double size = fabs(v);
 
-    if (size < 1e15 && size == trunc(size)) quick = put_fixed((uint64_t)size, 0, end); /* most scores */
+    if (size < 1e15 && size == trunc(size))
+        quick = put_fixed((uint64_t)size, 0, end); /* the usual case: whole numbers */
     else if (size >= 1e-4 && size < 1e15) quick = quick_digits(size, end);
     if (quick && v < 0) *--quick = '-';
     if (!quick) leat__buf_puts(out, isfinite(v) ? exact_digits(v, 15, text) : "null");

@@ -113,7 +113,7 @@ static int fail_shared(const leat__column_packs *s, const char *name, size_t siz
     for (uint32_t i = 0, k = 0; i < s->columns; i++) {
         const leat__pack_column *c = &s->column[i];
         if (!matches(c, name, size, full)) continue;
-        const char quote = leat__where_is_name(c->full) ? '\'' : '`'; /* as a condition takes it */
+        const char quote = leat__where_is_name(c->full) ? '\'' : '`'; /* the quote that a condition needs */
         leat__buf_printf(&packs, "%s%s", k == 0 ? "" : k + 1 < n ? ", " : " and ", leat_pack_path(c->pack));
         leat__buf_printf(&names, "%s%c%s%c", k == 0 ? "" : k + 1 < n ? ", " : " or ", quote, c->full, quote);
         for (uint32_t j = 0; j < i; j++) same = same || strcmp(s->column[j].full, c->full) == 0;
@@ -133,7 +133,7 @@ static int fail_shared(const leat__column_packs *s, const char *name, size_t siz
 /* Fails because the name is the own name of a column and the full name of another. */
 static int fail_both(const leat__pack_column *own, const leat__pack_column *full, leat_error *err)
 {
-    const char quote = leat__where_is_name(own->full) ? '\'' : '`'; /* as a condition takes it */
+    const char quote = leat__where_is_name(own->full) ? '\'' : '`'; /* the quote that a condition needs */
     return leat__fail(
         err, LEAT_EINVAL,
         "'%s' is a column of %s, and the full name of '%s' of %s; write %c%s%c for the first one, "

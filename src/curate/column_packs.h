@@ -31,8 +31,8 @@ typedef struct leat__column_packs {
     uint64_t rows;
 } leat__column_packs;
 
-/* Opens the pack at `path` and its `columns`, which may be several packs. Fails with LEAT_EINVAL when
- * the rows of one are not those of the main pack. */
+/* Opens the pack at `path` and its `columns`, which may be several packs. Fails with LEAT_EINVAL when one of
+ * them has other rows than the main pack. */
 int leat__column_packs_open(leat__column_packs *s, const char *path, const char *const *columns,
                             uint32_t count, leat_error *err) LEAT_MUST_CHECK;
 void leat__column_packs_close(leat__column_packs *s);

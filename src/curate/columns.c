@@ -170,7 +170,9 @@ void leat__columns_put(leat__columns *c, const leat__line *line, const leat__rec
                                      : c->field[i] == FIELD_ID ? &r->id
                                                                : &r->column[c->field[i]];
         if (c->score[i] < 0 && f->kind == LEAT__JSONL_ABSENT) continue;
-        if (!atomic_load_explicit(&c->found[i], memory_order_relaxed)) /* written once: workers share it */
+        if (!atomic_load_explicit(
+                &c->found[i],
+                memory_order_relaxed)) /* written only once, because workers share the cache line */
             atomic_store_explicit(&c->found[i], true, memory_order_relaxed);
         leat__buf_puts(out, before);
         before = ",";

@@ -64,8 +64,8 @@ void leat_decontaminate_opts_init_sized(leat_decontaminate_opts *opts, uint32_t 
 
 /* ---- one document ---- */
 
-/* Looks up the n-grams of the text and collects the spans and evaluation texts found. Returns the
- * number of matches. */
+/* Looks up the n-grams of the text and collects the spans and evaluation texts that match. Returns the number
+ * of matches. */
 static uint64_t find_matches(const cleaning *t, worker *w, uint32_t n)
 {
     const leat__sketcher *s = &w->sketcher;
@@ -376,7 +376,7 @@ static int commit(cleaning *t, leat_error *err)
     return 0;
 }
 
-/* The pass over the corpus, for its need of memory. */
+/* Facts about the pass over the corpus, from which its memory is computed. */
 typedef struct corpus {
     const leat__text_files *files;
     const leat__text_pass *pass;

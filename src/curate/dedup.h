@@ -106,7 +106,7 @@ typedef struct leat__dedup {
     uint64_t since_save;              /* input bytes since the state was saved */
     uint64_t bytes_done, bytes_total; /* in all passes, for progress */
     char settings[40];                /* hash of everything that affects the result */
-    char run_key[40];                 /* hash of that, the form of the output and stamps of the inputs */
+    char run_key[40]; /* hash of `settings`, the form of the output and stamps of the inputs */
     /* Hashes of each input: its path; its size and first bytes. NULL in tasks of a run in parts. */
     uint64_t *input_name, *input_head;
     /* The index of an earlier run. Its documents have the lowest numbers. */
@@ -119,8 +119,9 @@ typedef struct leat__dedup {
     uint32_t *order, *rank; /* line by rank, rank by line; if documents other than the first are kept */
     /* A run in parts (part_files.h); NULL = the whole run. */
     const leat__part *part;
-    uint64_t base, end;            /* WRITE: first number of the part's documents, and their end */
-    const leat__part_place *place; /* WRITE: where its kept documents go; NULL = not known */
+    uint64_t base, end; /* WRITE: first number of the part's documents, and their end */
+    const leat__part_place
+        *place; /* WRITE: place of the part's kept documents in the output; NULL = not known */
 } leat__dedup;
 
 /* One document in the file of a band. */
@@ -220,11 +221,11 @@ const char *leat__dedup_path(const leat__dedup *d, const char *name, char *out);
 
 void leat__dedup_json(const leat_dedup_stats *stats, leat__buf *out);
 
-/* Runs one step of a run in parts; its answer is appended to `json`.
- * BEGIN answers {"memory":…,"max_line":…,"settings":…,"bands":…,"partitions":…,"against":…,"files":[…]},
- * JOIN the copies, END the report, SKETCH and WRITE see leat__part_answer, the others nothing. All
- * steps take the options of BEGIN and the `memory` that it answered. SKETCH and WRITE take the files of
- * their range as inputs, the others only the first file. */
+/* Runs one step of a run in parts; its answer is appended to `json`. BEGIN answers
+ * {"memory":…,"max_line":…,"settings":…,"bands":…,"partitions":…,"against":…,"files":[…]}. JOIN answers the
+ * copies, END the report. For SKETCH and WRITE see leat__part_answer; the other steps answer nothing. All
+ * steps take the options of BEGIN and the `memory` of its answer. SKETCH and WRITE take the files of their
+ * range as inputs, the others only the first file. */
 int leat__dedup_part(const leat_dedup_opts *opts, const leat__part *part, leat__buf *json,
                      leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_step(leat__dedup *d, leat__buf *json, leat_error *err) LEAT_MUST_CHECK; /* in dedup_parts.c */

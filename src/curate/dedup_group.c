@@ -2,9 +2,9 @@
  *
  * The second phase: buckets of documents with equal digests, band by band and part by part.
  *
- * The documents of a bucket are taken in order. The first is a leader. Each other one is compared
- * with the leaders: if it is similar to one, it gets an edge to it; otherwise it becomes a leader
- * too. So a bucket of m similar documents takes m comparisons, not m^2.
+ * The documents of a bucket are taken in order. The first is a leader. Every other document is compared with
+ * the leaders. If it is similar to one, it gets an edge to that leader; otherwise it becomes a leader too. So
+ * a bucket of m similar documents takes m comparisons, not m^2.
  *
  * Each thread groups a part of a band (a unit); the caller's thread writes their edges in order.
  */
@@ -260,7 +260,7 @@ static int open_sorters(grouping *g, uint64_t memory, leat_error *err)
     uint32_t most = LEAT_MIN(leat__thread_team_size(g->team), st->band_files);
     g->sorters = (uint32_t)LEAT_MAX(LEAT_MIN(memory / (each * (largest + largest / 8 + 1)), most), 1);
     g->room = LEAT_MIN(memory / each / g->sorters, largest);
-    g->room = g->room + g->room / 8 + 1; /* so that one slice holds all records */
+    g->room = g->room + g->room / 8 + 1; /* enough for one slice with all records */
     g->sorter = leat__zalloc_array(LEAT__MEM_CURATE, g->sorters, sizeof *g->sorter);
     g->segment = leat__zalloc_array(LEAT__MEM_CURATE, g->sorters * g->segments, sizeof *g->segment);
     if (!g->sorter || !g->segment) return leat__fail_nomem(err, g->sorters * sizeof *g->sorter, "grouping");

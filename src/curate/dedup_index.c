@@ -62,7 +62,7 @@ static void finish_hash(leat__hasher *h, const leat__index_header *head, uint8_t
 
 /* ---- reading ---- */
 
-/* Says what the index was made with. */
+/* Fails with a message that says what the index was made with. */
 static int refuse_other(const char *path, const leat__index_header *h, const leat__index_header *want,
                         leat_error *err)
 {
@@ -263,7 +263,7 @@ static bool any_bit(const char *data, size_t len)
     return false;
 }
 
-/* Writes the kept ones of `n` documents from number `from` on. Skips numbers without digests: lines
+/* Writes the kept documents among `n` documents from number `from` on. Skips numbers without digests: lines
  * without a document, and documents without words. */
 static int put_window(target *t, uint64_t from, uint64_t n, leat_error *err)
 {

@@ -98,7 +98,7 @@ static int sample(const leat__dedup *d, uint32_t file, uint32_t places, samples 
 
 /* The estimated input of a run. */
 typedef struct estimate {
-    uint64_t documents, text, id_bytes; /* id_bytes: per id */
+    uint64_t documents, text, id_bytes; /* id_bytes: mean bytes of an id */
 } estimate;
 
 static int estimate_documents(leat__dedup *d, estimate *e, leat_error *err)
@@ -128,8 +128,8 @@ static uint64_t disk_of(const leat__dedup *d, const estimate *e)
     return e->documents * each;
 }
 
-/* Returns the least memory: enough for a pass over the text, and for the decisions plus a sixteenth
- * for a part of the edges. */
+/* Returns the minimum memory: enough for a pass over the text, and for the decisions plus a sixteenth for a
+ * part of the edges. */
 static uint64_t memory_of(const leat__dedup *d, const estimate *e)
 {
     uint64_t all = e->documents * (d->opts->keep != LEAT_KEEP_FIRST ? 24 : 12) + (8u << 20);
@@ -156,7 +156,7 @@ static int free_bytes(const char *output, uint64_t *bytes, leat_error *err)
     return rc;
 }
 
-/* Names both sizes; in bytes, when they look equal otherwise. */
+/* Fails with a message that names both sizes: in bytes, if rounded sizes would look equal. */
 static int refuse_memory(const leat__dedup *d, leat_error *err)
 {
     const leat_dedup_stats *st = d->stats;

@@ -17,7 +17,7 @@
 #include "curate/dedup.h"
 
 #define NONE UINT32_MAX
-#define NEIGHBOURS_MAX 32 /* most kept documents with an edge to the same leader that are tried */
+#define NEIGHBOURS_MAX 32 /* maximum kept documents with an edge to the same leader that are tried */
 #define BLOCK 8192
 
 typedef struct resolving {
@@ -46,7 +46,7 @@ static int similar(leat__dedup *d, uint32_t a, uint32_t b, bool *yes, leat_error
     return 0;
 }
 
-/* Finds the kept document for which the one with these edges is removed, or NONE. */
+/* Finds the kept document for which the document with these edges is removed, or NONE. */
 static int find_star(resolving *r, const leat__dedup_edge *e, uint64_t n, uint32_t *found, leat_error *err)
 {
     uint32_t me = e[0].later;

@@ -417,7 +417,7 @@ static int open_spills(leat__dedup *d, bool resumed, leat_error *err)
                             kept ? st->side_sum : NULL, err);
 }
 
-/* In a run in parts, the first part has only the documents of the index. */
+/* True for the first part of a run in parts: it has only the documents of the index. */
 static bool takes_index(const leat__dedup *d)
 {
     return d->against > 0 && (!d->part || d->part->number == 0);

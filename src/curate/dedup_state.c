@@ -205,7 +205,7 @@ static int other_settings(const leat__dedup *d, const json_t *root, const char *
                       path);
 }
 
-/* `sound`: the checksum of the file is right. */
+/* Loads the state from JSON. `sound`: the checksum of the file is right. */
 static int take_state(leat__dedup *d, leat__dedup_state *s, const json_t *root, bool sound, const char *path,
                       leat_error *err)
 {

@@ -105,7 +105,7 @@ static int load_table(const writing *w, const leat__text_chunk *c, leat__buf *me
     return leat__file_pread(w->dropped, memory->data + ends + bytes, c->lines, c->document, err);
 }
 
-/* Writes about a line that is not kept: reports a bad line, or a removed document. */
+/* Reports a line that is not kept: a bad line, or a removed document. */
 static int put_other(const writing *w, leat__text_chunk *c, const leat__line *line,
                      const leat__dedup_decision *d, leat_error *err)
 {
@@ -175,7 +175,8 @@ static int take(void *cookie, leat__text_chunk *c, leat_error *err)
     }
     const leat__buf *out = c->out;
     int rc = leat__shards_put(&w->out[LEAT__OUT_KEPT], out[OUT_KEPT].data, out[OUT_KEPT].len, err);
-    /* more bytes than RESOLVE counted; files before this one were compared when they ended */
+    /* the output has more bytes than RESOLVE counted, so this file has changed: the files before it were
+     * compared at their ends */
     if (rc == LEAT_EDATA) return leat__text_files_changed(&w->d->files, c->file, err);
     if (rc != 0) return rc;
     LEAT_TRY(leat__shards_put(&w->out[LEAT__OUT_SECOND], out[OUT_CLUSTERS].data, out[OUT_CLUSTERS].len, err));

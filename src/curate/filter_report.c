@@ -135,7 +135,7 @@ static void put_id(leat__example *e, const leat__judged *d)
                  (unsigned long long)d->line->number);
 }
 
-/* Distance of a score from the threshold, as a share of it. */
+/* Returns the distance of a score from the threshold, as a share of the threshold. */
 static double margin(const leat__rule *r, double score)
 {
     double t = fabs(r->threshold);

@@ -22,7 +22,7 @@
 typedef struct leat__example {
     double order; /* examples with the smallest values are kept; ties: the first documents */
     uint64_t document;
-    double score; /* its score under the rule that it is an example of */
+    double score; /* score of the document under the rule that it illustrates */
     bool kept;
     uint32_t rule_count;
     uint16_t rule[LEAT_FILTER_SEEN_RULES]; /* violated rules, or the nearest ones */

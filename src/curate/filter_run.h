@@ -12,10 +12,10 @@
 /* Writes the stats as one JSON object. */
 void leat__filter_json(const leat_filter_stats *stats, leat__buf *out);
 
-/* Runs one step of a run in parts (part_files.h); its answer is appended to `json`.
- * BEGIN answers {"memory":…,"max_line":…,"files":[…]}, JOIN the copies, END the report, WRITE nothing
- * (or see leat__part_answer). All steps take the options of BEGIN and the `memory` that it answered.
- * Later steps take the files of the answer as inputs, WRITE only those of its range. */
+/* Runs one step of a run in parts (part_files.h); its answer is appended to `json`. BEGIN answers
+ * {"memory":…,"max_line":…,"files":[…]}, JOIN the copies, END the report, WRITE nothing (or see
+ * leat__part_answer). All steps take the options of BEGIN and the `memory` of its answer. Later steps take
+ * the files of the answer as inputs; WRITE takes only the files of its range. */
 int leat__filter_part(const leat_filter_opts *opts, const leat__part *part, leat__buf *json,
                       leat_error *err) LEAT_MUST_CHECK;
 

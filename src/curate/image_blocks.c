@@ -14,7 +14,8 @@
 #include "curate/thread_team.h"
 
 #define COARSE_LIMIT 0.5f /* descriptors at a greater distance are not candidates */
-#define LISTS 128         /* searched by a query; of more than 4,096, twice the square root of their number */
+#define LISTS                                                                                                \
+    128 /* lists that a query searches; with more than 4,096 lists, twice the square root of their number */
 #define RECORDS 256       /* records read at a time */
 #define BUFFER (4u << 20) /* buffer of all part files together, before blocks are allocated */
 #define PARTS_MAX 1024
@@ -35,7 +36,8 @@ static uint32_t place_of(const leat__dedup_entries *e, uint32_t number)
 
 static void rank_new(const leat__dedup_entries *from, const int8_t *fine, bool window, leat__near_heap *heap)
 {
-    for (uint32_t i = 0; i < heap->count && !from->number; i++) { /* they are far apart in memory */
+    for (uint32_t i = 0; i < heap->count && !from->number;
+         i++) { /* the descriptors are far apart in memory */
         const int8_t *other = from->fine + (size_t)(heap->near[i].entry - from->first) * LEAT__FINE_BYTES;
         __builtin_prefetch(other);
         __builtin_prefetch(other + 64);

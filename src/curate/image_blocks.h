@@ -9,7 +9,7 @@
 
 #include "curate/image_dedup.h"
 
-#define LEAT__DEDUP_ROOM 96 /* most descriptors that a query finds */
+#define LEAT__DEDUP_ROOM 96 /* maximum descriptors that a query finds */
 #define LEAT__DEDUP_WINDOW (UINT32_C(1) << 31)
 
 typedef struct leat__dedup_ask {
@@ -25,10 +25,9 @@ typedef struct leat__dedup_question {
     unsigned orientation;
 } leat__dedup_question;
 
-/* Adds the nearest descriptors of `n` queries (at most LEAT__NEAR_QUERIES) to heaps of
- * LEAT__DEDUP_ROOM. Of each found one, `owner` is the row, plus LEAT__DEDUP_WINDOW for a window.
- * `rank` is the distance of the fine descriptors, or of the coarse ones when one is a window.
- * `scratch`: see leat__image_index_scan. */
+/* Adds the nearest descriptors of `n` queries (at most LEAT__NEAR_QUERIES) to heaps of LEAT__DEDUP_ROOM. For
+ * each result, `owner` is the row, plus LEAT__DEDUP_WINDOW for a window. `rank` is the distance of the fine
+ * descriptors, or of the coarse ones when one is a window. `scratch`: see leat__image_index_scan. */
 void leat__dedup_ask_some(const leat__dedup_ask *ask, const leat__dedup_question *question,
                           leat__near_heap *heap, uint32_t n, void *scratch);
 

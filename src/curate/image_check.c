@@ -39,7 +39,7 @@ typedef struct checking {
     leat__csv_out csv;
     double worst[LEAT__ISSUES][LEAT_CHECK_EXAMPLES]; /* scores of the examples */
     leat__check_counts counts;
-    leat__image_spool *made; /* given by the caller instead of a first pass */
+    leat__image_spool *made; /* facts that the caller gives instead of a first pass */
 } checking;
 
 void leat_check_opts_init_sized(leat_check_opts *opts, uint32_t struct_size)
@@ -337,7 +337,7 @@ static leat_ingest_opts ingest_of(const leat_check_opts *o)
     in.memory = o->memory;
     in.strict = o->strict;
     in.max_pixels = o->max_pixels;
-    in.defaults = "*=-1"; /* a sample of a tar shard without a label is as good as one with a label */
+    in.defaults = "*=-1"; /* samples of tar shards without a label are checked like all others */
     in.log = o->log;
     return in;
 }

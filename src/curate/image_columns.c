@@ -268,7 +268,8 @@ void leat__image_columns_close(leat__image_columns *c)
 static int move_window(leat__image_columns *c, uint64_t row, leat_error *err)
 {
     struct leat__columns_window *w = c->window;
-    const uint64_t left = row < c->count ? c->count - row : 1; /* beyond the end, the pack fails */
+    const uint64_t left =
+        row < c->count ? c->count - row : 1; /* beyond the end, leat_pack_rows reports the error */
     w->count = 0;
     w->first = row;
     const uint32_t n = (uint32_t)LEAT_MIN(left, WINDOW);

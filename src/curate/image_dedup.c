@@ -37,7 +37,7 @@ typedef struct deduping {
     char **columns;      /* path of each input's columns */
     char **names;        /* each input as it may be stored: a URL without its secrets */
     bool *made;          /* created by this run, removed at the end */
-    uint32_t *order;     /* order of the inputs in the search, */
+    uint32_t *order;     /* order of the inputs in the search */
     const char **sorted; /* paths of their columns, in this order */
     leat__dedup_rows rows;
     leat__image_pairs pairs;
@@ -393,7 +393,7 @@ static int write_pairs(deduping *d, leat__csv_out *csv, leat_pack **packs, leat_
     return leat__csv_out_finish(csv, err);
 }
 
-/* Writes the pairs, most similar first. */
+/* Writes the pairs, the most similar first. */
 static int write_csv(deduping *d, leat_error *err)
 {
     leat__csv_out csv;

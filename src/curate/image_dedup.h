@@ -31,7 +31,7 @@ typedef struct leat__dedup_row {
     uint32_t lossless; /* 1: the format is lossless */
 } leat__dedup_row;
 #define LEAT__DEDUP_NONE UINT32_MAX
-#define LEAT__DEDUP_ENTRIES_MAX (2 + 9) /* most descriptors per row */
+#define LEAT__DEDUP_ENTRIES_MAX (2 + 9) /* maximum descriptors per row */
 
 /* A descriptor in a file. */
 typedef struct leat__dedup_record {
@@ -42,7 +42,7 @@ typedef struct leat__dedup_record {
 /* Descriptors of images. */
 typedef struct leat__dedup_entries {
     uint32_t count, room;
-    int8_t *coarse, *fine; /* LEAT__COARSE_BYTES, LEAT__FINE_BYTES each; a window has no fine one */
+    int8_t *coarse, *fine; /* LEAT__COARSE_BYTES, LEAT__FINE_BYTES each; windows have no fine descriptor */
     uint32_t *owner;       /* row of each */
     uint8_t *window;       /* 1: describes a window of the image */
     uint32_t *number;      /* ascending numbers; NULL: numbered from `first` on */
@@ -72,20 +72,20 @@ typedef struct leat__image_pairs {
 } leat__image_pairs;
 int leat__image_pairs_add(leat__image_pairs *p, const leat__image_pair *pair,
                           leat_error *err) LEAT_MUST_CHECK;
-/* Sorts by rows. Of a pair found from both sides, keeps the more similar one. */
+/* Sorts by rows. If a pair was found from both sides, keeps the more similar result. */
 void leat__image_pairs_sort(leat__image_pairs *p);
 /* Returns the orientation that undoes another. */
 unsigned leat__orientation_inverse(unsigned orientation);
 /* Makes a pair in which `a` is the lower row. */
 leat__image_pair leat__image_pair_of(uint32_t row, uint32_t other, unsigned orientation, float similarity);
 
-/* Return the memory of a search with all descriptors in memory, and the least memory with files. A
- * row takes its data and 16 bytes for clusters. */
+/* Return the memory of a search with all descriptors in memory, and the minimum memory with files. A row
+ * takes its data and 16 bytes for clusters. */
 #define LEAT__DEDUP_ROW_BYTES (sizeof(leat__dedup_row) + 16)
 #define LEAT__DEDUP_BLOCKS_LEAST (16u << 10) /* per orientation */
 uint64_t leat__dedup_rows_plan(uint64_t rows, uint64_t entries);
 uint64_t leat__dedup_rows_least(uint64_t rows, uint64_t entries, uint32_t orientations);
-/* Returns memory that is enough even if all rows have the most descriptors. */
+/* Returns memory that is enough even if all rows have the maximum number of descriptors. */
 uint64_t leat__dedup_rows_enough(uint64_t rows, uint32_t orientations, bool windows);
 /* Fails with LEAT_EBUDGET when `memory` (0: no limit) is not enough even with one descriptor per row. */
 int leat__dedup_rows_fit(uint64_t rows, uint32_t orientations, bool windows, uint64_t memory,

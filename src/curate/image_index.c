@@ -454,7 +454,7 @@ static void take_near(const leat__image_index *x, uint32_t at, const int32_t *pr
 {
     float distance[CHUNK];
     uint32_t near[CHUNK];
-    if (heap->count == heap->room) /* equal distances also count: the number decides */
+    if (heap->count == heap->room) /* entries at an equal distance also count: their number decides */
         limit = LEAT_MIN(limit, nextafterf(heap->near[0].distance, INFINITY));
     const size_t found = x->dsp->nearer(product, x->scale + at, n, own, limit, near, distance);
     for (size_t i = 0; i < found; i++)

@@ -65,9 +65,9 @@ typedef struct leat__near_query {
     uint32_t before; /* only entries below this number, */
     uint32_t after;  /* and from this one on; 0: from the first */
 } leat__near_query;
-#define LEAT__NEAR_QUERIES 256 /* most queries at a time */
+#define LEAT__NEAR_QUERIES 256 /* maximum queries at a time */
 
-/* The nearest that a query has found so far. */
+/* The nearest entries that a query has found so far. */
 typedef struct leat__near_heap {
     leat__near *near; /* `room` entries */
     uint32_t count, room;

@@ -12,7 +12,7 @@
 #include "base/str.h"
 
 #define OUTLIER 3.0    /* interquartile ranges */
-#define SIZE_RATIO 2.0 /* least ratio of an odd size to the median */
+#define SIZE_RATIO 2.0 /* minimum ratio of an odd size to the median */
 
 const char *const leat__verdict_names[LEAT__VERDICTS] = {"ok",           "truncated",  "damaged",
                                                          "not_an_image", "unreadable", "absent"};

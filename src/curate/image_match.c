@@ -18,8 +18,8 @@
 
 #define SIDE LEAT__THUMB_SIDE
 #define COARSE LEAT__ALIGN_COARSE
-#define STEPS 8               /* most steps of the refinement */
-#define OVERLAP_LEAST 300     /* least overlap, in pixels */
+#define STEPS 8               /* maximum steps of the refinement */
+#define OVERLAP_LEAST 300     /* minimum overlap, in pixels */
 #define GRADIENT_FLOOR 200.0f /* noise of a thumbnail without edges */
 #define ENOUGH 0.75f          /* above this no other start is tried */
 #define PARAMS 8              /* six of the affine map, gain, offset */
@@ -28,25 +28,25 @@
 #define HOPEFUL 0.35f         /* similarity from which borders and covered parts are searched */
 #define FRAMED_LEAST 0.5f     /* similarity from which borders of both images matter */
 #define OUTLINE_FLOOR 8.0f    /* noise of a shrunk thumbnail without edges */
-#define OUTLINES_OFF 1.0f     /* least sum of distance and similarity of outlines, minus the one needed */
-#define OUTLINES_WEIGHT 0.4f  /* weight of outlines in the sum with the refined similarity, */
-#define REFINED_OFF 0.2f      /* which may be less than the similarity needed by this */
+#define OUTLINES_OFF 1.0f     /* minimum sum of distance and similarity of outlines, minus the one needed */
+#define OUTLINES_WEIGHT 0.4f  /* weight of outlines in the sum with the refined similarity */
+#define REFINED_OFF 0.2f      /* how far that sum may be below the needed similarity */
 #define UNTRIED -2.0f         /* less than any similarity */
 #define PART 0.8f             /* scale below which one image counts as a more detailed part of the other, */
-#define PART_LEAST 0.64f      /* least similarity for which such a part is searched, */
-#define PART_COST 0.1f        /* and the part's similarity is reduced by this */
+#define PART_LEAST 0.64f      /* minimum similarity for which such a part is searched; */
+#define PART_COST 0.1f        /* the similarity of a part is reduced by this */
 #define CELLS 8               /* cells per side: a covered part is a rectangle of cells */
-#define COVERED_MOST 16       /* most covered cells: a quarter of the image */
-#define COVERED_LEAST 0.85f   /* similarity of the rest, */
-#define COVERED_COST 0.15f    /* from which this is subtracted */
-#define DETAIL_LEAST 0.5f     /* least share of the detail of one image in the rest */
-#define PLAIN_LEVELS 8        /* range of luma levels that counts as one colour, */
-#define PLAIN_PART 4          /* 1 / least share of pixels where both have their commonest colour */
+#define COVERED_MOST 16       /* maximum covered cells: a quarter of the image */
+#define COVERED_LEAST 0.85f   /* minimum similarity of the rest */
+#define COVERED_COST 0.15f    /* subtracted from the similarity of the rest */
+#define DETAIL_LEAST 0.5f     /* minimum share of the detail of one image in the rest */
+#define PLAIN_LEVELS 8        /* range of luma levels that counts as one colour */
+#define PLAIN_PART 4          /* 1 / minimum share of pixels at which both have their most common colour */
 #define BORDER_TOLERANCE 8    /* in levels, for a line of one colour */
-#define BORDER_MOST 12        /* most lines of a border that is not a mat */
-#define INSIDE_LEAST 6        /* least lines inside of borders, */
-#define INSIDE_FULL 0.75f     /* the share of a side from which nothing is subtracted, */
-#define INSIDE_COST 0.2f      /* and what is subtracted for a smaller one, times the missing share */
+#define BORDER_MOST 12        /* maximum lines of a border that is not a mat */
+#define INSIDE_LEAST 6        /* minimum lines inside the borders */
+#define INSIDE_FULL 0.75f     /* from this share of a side on, nothing is subtracted for the inside */
+#define INSIDE_COST 0.2f      /* subtracted for a smaller inside, times the missing share */
 #define FLOOR (LEAT__ALIGN_SCALE * LEAT__ALIGN_SCALE) /* squared noise of a shrunk pixel */
 
 _Static_assert(SIDE == LEAT__ALIGN_SIDE, "thumbnails have the size that the kernels align");

@@ -16,11 +16,11 @@
 #include "curate/image_blocks.h"
 #include "curate/image_match.h"
 
-#define PORTION 128            /* rows per task */
-#define FINE_SURE 0.12f        /* nearer ones are not compared: 1 - distance is the similarity */
+#define PORTION 128     /* rows per task */
+#define FINE_SURE 0.12f /* candidates nearer than this are not compared: their similarity is 1 - distance */
 #define UNEQUAL_MOST 0.999999f /* similarity; 1 means equal images, and six digits are printed */
 #define NEED_MOST 0.6f         /* so that a higher threshold loses no pair */
-#define CANDIDATES 16          /* per row, and as many upright ones */
+#define CANDIDATES 16          /* candidates per row, and as many upright candidates */
 #define ROW_MOST (1u << 30)    /* bytes of a row of columns */
 
 typedef struct candidate {
@@ -185,8 +185,8 @@ static int make_own(const searching *x, worker *w, uint32_t row, unsigned orient
     return 0;
 }
 
-/* Decides which of two images is turned to the orientation of the other: always the same one of the
- * two. The similarities of both ways differ a little. */
+/* Decides which of two images is turned to the orientation of the other. The choice does not depend on their
+ * order, because the similarities of both ways differ a little. */
 static bool turns_own(const searching *x, uint32_t row, uint32_t other)
 {
     const leat__dedup_row *r = x->s->rows->row;

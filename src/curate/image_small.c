@@ -303,7 +303,7 @@ static int fit_rows(leat__image_looker *l, uint32_t width, leat_error *err)
     return 0;
 }
 
-/* Adds the Laplacian of the middle one of the last three rows. */
+/* Adds the Laplacian of the middle row of the last three. */
 static void add_edges(leat__image_looker *l, uint32_t width)
 {
     const int16_t *above = l->rows + (l->row % 3) * (size_t)l->room; /* the oldest: overwritten next */

@@ -89,8 +89,8 @@ static int read_labels(leat__labels *l, leat_error *err)
     return 0;
 }
 
-/* Keeps the vectors of rows that have a label and a a vector. Unreadable images have
- * none. Without predictions, nothing else can judge their labels. */
+/* Keeps the vectors of rows that have a label and a vector. Unreadable images have none. Without predictions,
+ * nothing else can judge their labels. */
 static void keep_voters(leat__labels *l)
 {
     leat__vectors *v = &l->vectors;
@@ -196,7 +196,8 @@ static int allocate(leat__labels *l, leat_error *err)
     l->suspicion = LEAT_NEW_ARRAY(CURATE, double, n);
     l->rank = LEAT_NEW_ARRAY(CURATE, int64_t, n);
     l->issues = LEAT_NEW_ARRAY(CURATE, uint8_t, n);
-    for (uint64_t i = 0; l->outlier && l->suspicion && i < n; i++) { /* of rows that are not judged */
+    for (uint64_t i = 0; l->outlier && l->suspicion && i < n;
+         i++) { /* the values of rows that are not judged */
         l->outlier[i] = NAN;
         l->suspicion[i] = NAN;
     }
@@ -214,7 +215,7 @@ static int run(leat__labels *l, leat_error *err)
     LEAT_TRY(leat__thread_team_open(&l->crew, o->threads, err));
     LEAT_TRY(allocate(l, err));
     LEAT_TRY(read_labels(l, err));
-    if (o->predictions) LEAT_TRY(leat__labels_by_predictions(l, err)); /* leaves rows out of the next steps */
+    if (o->predictions) LEAT_TRY(leat__labels_by_predictions(l, err)); /* excludes rows from the next steps */
     LEAT_TRY(read_vectors(l, err));
     if (!o->predictions) LEAT_TRY(leat__labels_by_neighbours(l, err));
     if (o->vectors) LEAT_TRY(leat__labels_outliers(l, err));

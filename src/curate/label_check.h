@@ -39,7 +39,8 @@ typedef struct leat__labels {
 /* Returns the class with this code, or LEAT__LABEL_NONE. */
 uint32_t leat__labels_class(const leat__labels *l, int64_t code);
 
-/* Computes the probabilities of the own and the likeliest other class from the labels of the nearest rows. */
+/* Computes, from the labels of the nearest rows, the probability of each row's own class and of the likeliest
+ * other class. */
 int leat__labels_by_neighbours(leat__labels *l, leat_error *err) LEAT_MUST_CHECK;
 /* Computes the same from scores per class. Rows with scores that are not finite lose their class (`own`). */
 int leat__labels_by_predictions(leat__labels *l, leat_error *err) LEAT_MUST_CHECK;

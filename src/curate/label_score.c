@@ -73,7 +73,7 @@ int leat__labels_by_neighbours(leat__labels *l, leat_error *err)
 
 /* ---- predictions ---- */
 
-/* A row whose scores are not finite is not judged. */
+/* Excludes a row whose scores are not finite: it is not judged. */
 static void leave_out(leat__labels *l, uint64_t row)
 {
     l->stats.without_scores += l->own[row] != LEAT__LABEL_NONE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the nearest rows of every row exactly, by comparing all pairs. Rows without a vector are near to no
- * row.
+ * Finds the nearest rows of every row exactly, by comparing all pairs. Rows without a vector are never
+ * neighbours.
  */
 #ifndef LEAT_CURATE_NEIGHBOURS_H
 #define LEAT_CURATE_NEIGHBOURS_H

@@ -48,7 +48,8 @@ static int write_lock(leat__file *file, bool ours, leat_error *err)
 {
     char text[64];
     int n = snprintf(text, sizeof text, "%ld\n%s", (long)getpid(), ours ? OURS : "");
-    LEAT_TRY(leat__file_pwrite(file, text, (size_t)n, 0, err)); /* first: a kill must not erase the mark */
+    /* Write before truncating, so that a kill does not erase the mark. */
+    LEAT_TRY(leat__file_pwrite(file, text, (size_t)n, 0, err));
     return leat__file_truncate(file, (uint64_t)n, err);
 }
 
@@ -60,7 +61,7 @@ static int in_use(const char *folder, const char *path, leat_error *err)
     return leat__fail(err, LEAT_ESTATE, "%s: in use by another run", folder);
 }
 
-/* Fails when something else than a file has the name of the lock. The target of a link is not leat's. */
+/* Fails when something other than a file has the name of the lock. The target of a link is not leat's. */
 static int check_lock(const char *path, leat_error *err)
 {
     struct stat st;
@@ -127,7 +128,7 @@ bool leat__output_name(const char *name)
     return false;
 }
 
-/* All reports of leat have the counts and the list. */
+/* Accepts only reports of leat, which have the counts and the list of files. */
 json_t *leat__output_load(const char *folder)
 {
     static const char *const counts[] = {"documents", "kept", "bad"};

@@ -36,19 +36,19 @@ json_t *leat__output_load(const char *folder);
 /* Fails with LEAT_EDATA when the folder has output files of a run that was killed, or still works, before it
  * wrote its report. Call it before such files are read. */
 int leat__output_finished(const char *folder, leat_error *err) LEAT_MUST_CHECK;
-/* Fails with LEAT_EEXIST when the folder has such files. */
+/* Fails with LEAT_EEXIST when the folder has output files. */
 int leat__output_unused(const char *folder, leat_error *err) LEAT_MUST_CHECK;
-/* Fails with LEAT_EEXIST when such a file may be someone else's: no report of leat lists it, and no
- * lock says that a run was killed while writing it. Also fails when a folder has such a name. */
+/* Fails with LEAT_EEXIST when an output file may be someone else's: no report of leat lists it, and no lock
+ * says that a run was killed while writing it. Also fails when a folder has the name of an output file. */
 int leat__output_ours(const char *folder, leat_error *err) LEAT_MUST_CHECK;
 /* Fails with LEAT_EDATA when a run read `bad` lines but not one document, and the folder has the output of an
  * earlier run: most likely `text_field` is misspelt. Call it before anything is replaced. unit: "line" or
  * "row", for the message. */
 int leat__output_refuse_empty(const char *folder, uint64_t documents, uint64_t bad, const char *unit,
                               leat_error *err) LEAT_MUST_CHECK;
-/* Removes such files, the report first: without it the folder is incomplete. Then marks the lock, so
- * that new files count as leat's. Fails with LEAT_EEXIST, removing nothing, when report.json is not
- * leat's or does not list a file. */
+/* Removes output files, the report first: without it the folder is incomplete. Then marks the lock, so that
+ * new files count as leat's. Fails with LEAT_EEXIST, removing nothing, when report.json is not leat's or does
+ * not list a file. */
 int leat__output_clear(const char *folder, leat_error *err) LEAT_MUST_CHECK;
 /* Removes temporary files of output files (NAME.partial), which a killed run left. Call it before the run
  * opens its own. */

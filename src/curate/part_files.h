@@ -50,9 +50,9 @@ typedef struct leat__part {
     leat__part_step step;
     const char *work;     /* work folder */
     const char *token;    /* makes temporary names unique among all tasks ever started */
-    const char *settings; /* dedup: from the answer to BEGIN */
+    const char *settings; /* dedup: from the answer of BEGIN */
     uint32_t number;      /* number of the part; GATHER: of the side file; GROUP: of the task */
-    uint32_t parts;       /* parts of the input; an index to compare with is the first part */
+    uint32_t parts;       /* number of parts; if there is an index to compare with, it is the first part */
     uint32_t groups;      /* number of GROUP tasks */
     uint32_t partitions;  /* partitions of the digests of each band */
     uint32_t from, to;    /* GROUP: range of units; a unit is a partition of a band */
@@ -94,7 +94,7 @@ int leat__part_copy_output(const leat__part *p, const char *name, bool patch, co
 
 enum { LEAT__OUT_KEPT, LEAT__OUT_SECOND, LEAT__OUT_BAD, LEAT__OUTS };
 
-/* Where the kept documents of a part go in the output files. */
+/* The place of a part's kept documents in the output files. */
 typedef struct leat__part_place {
     uint64_t shard_bytes;
     leat__place begin, end;
@@ -135,7 +135,7 @@ int leat__join_end(leat__join *j, leat_error *err) LEAT_MUST_CHECK;
 /* Adds the load that a task reported, in JSON, to a meter. */
 void leat__part_load(const json_t *stats, leat__text_meter *meter);
 
-/* Fails when something else than a folder has this name. The target of a link is not leat's. */
+/* Fails when something other than a folder has this name. The target of a link is not leat's. */
 int leat__part_own(const char *folder, leat_error *err) LEAT_MUST_CHECK;
 /* Removes the folder with its files and subfolders, which must have only files. Files that say that a run can
  * be resumed are removed first, so that no run resumes from incomplete files. */

@@ -28,8 +28,8 @@ void leat__reason_put(const leat__rule_verdict *v, const leat__line_names *names
 /* Adds the verdict on a dropped document to `counts`, which has two numbers per rule: violated, first
  * violated. */
 void leat__reason_count(const leat__rule_verdict *v, uint64_t *counts);
-/* Appends the value of a score. It reads back equal: as float32 for the probability of the language, which is
- * one, otherwise as double. */
+/* Appends the value of a score. It reads back equal: the probability of the language as float32, other scores
+ * as double. */
 void leat__reason_score(unsigned score, const leat__counts *counts, leat__buf *out);
 /* Appends the language and its probability as members, if there is a model. */
 void leat__reason_lang(const leat__counts *counts, leat__buf *out);

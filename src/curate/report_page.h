@@ -34,7 +34,7 @@ void leat__page_histogram(leat__buf *out, const leat__page_plot *plot);
 /* Checks the list of report files ("a.html,b.json") before the run. Fails when one is report.json of
  * the output folder, which the run writes itself, or when its folder is missing or not writable. */
 int leat__page_check(const char *paths, const char *folder, leat_error *err) LEAT_MUST_CHECK;
-/* Fails with LEAT_EDATA when one of them does not exist. */
+/* Fails with LEAT_EDATA when one of the report files does not exist. */
 int leat__page_exists(const char *paths, leat_error *err) LEAT_MUST_CHECK;
 /* Writes `html` to the paths that end in .html and `json` to those that end in .json. */
 int leat__page_store(const char *paths, const leat__buf *html, const leat__buf *json,

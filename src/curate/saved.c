@@ -13,7 +13,7 @@
 #include "io/file.h"
 
 #define MAGIC "LEATSTA1"
-#define PAUSE (5 * LEAT_NS_PER_S) /* least time between two saves */
+#define PAUSE (5 * LEAT_NS_PER_S) /* minimum time between two saves */
 #define SHARE 50                  /* saving may take at most 1/SHARE of the time */
 
 typedef struct head {

@@ -35,7 +35,7 @@ static bool takes_columns(const leat_select_strategy *of)
            of->kind == LEAT_SELECT_THRESHOLD;
 }
 
-/* Fails for files that no strategy uses: they are a mistake. */
+/* Fails for files that no strategy uses: giving them is a mistake. */
 static int check_use(const leat_select_opts *o, leat_error *err)
 {
     bool vectors = false, field = false, columns = o->where != NULL;
@@ -138,7 +138,7 @@ int leat__select_plan(leat__selecting *s, leat_error *err)
 {
     const leat_select_opts *o = &s->opts;
     uint64_t need = s->rows * ROW_BYTES, vectors = 0, rows, previous = 0;
-    size_t dim = 0, own = 0; /* own: that of diversity */
+    size_t dim = 0, own = 0; /* own: numbers per vector of diversity */
     for (uint32_t i = 0; i < o->strategy_count; i++) {
         const leat_select_strategy *of = &o->strategies[i];
         uint64_t query = 0;

@@ -214,7 +214,7 @@ static int get_strategy(leat__select_config *c, const yaml_node_t *at, leat_erro
     leat_select_strategy *s = &c->strategy[c->strategies];
     bool seen[K_COUNT] = {false};
     size_t key;
-    const bool word = scalar(at) != NULL; /* a name only: a strategy without settings */
+    const bool word = scalar(at) != NULL; /* only a name: a strategy without settings */
     if ((!word && at->type != YAML_MAPPING_NODE) || c->strategies == LEAT__SELECT_STRATEGIES)
         return leat__fail(err, LEAT_EINVAL,
                           "%s:%zu: strategies must be a list of at most %d names or mappings", c->name,
@@ -344,7 +344,8 @@ static int refuse_more(const leat__select_config *c, yaml_parser_t *parser, leat
     const size_t line = next.start_mark.line + 1;
     yaml_document_delete(&next);
     if (!more) return 0;
-    return leat__fail(err, LEAT_EINVAL, "%s:%zu: a second document begins here: give one", c->name, line);
+    return leat__fail(err, LEAT_EINVAL, "%s:%zu: a second document begins here (only one is read)", c->name,
+                      line);
 }
 
 static int parse(leat__select_config *c, const char *text, leat_error *err)

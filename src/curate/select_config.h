@@ -28,7 +28,8 @@
 
 typedef struct leat__select_config leat__select_config;
 
-/* Fills in from opts->config what `opts` leaves open. The result points into *config: close it after use. */
+/* Sets the options that `opts` leaves unset from opts->config. They point into *config: close it after
+ * use. */
 int leat__select_config_open(leat__select_config **config, leat_select_opts *opts,
                              leat_error *err) LEAT_MUST_CHECK;
 void leat__select_config_close(leat__select_config **config);

@@ -41,7 +41,7 @@ typedef struct leat__balance {
 } leat__balance;
 
 typedef struct leat__greedy {
-    uint64_t rows, count;         /* count: most rows to choose */
+    uint64_t rows, count;         /* count: maximum rows to choose */
     uint8_t *state;               /* leat__row_state of each row; changed here */
     const double *weight;         /* logarithm for each row; NULL = 0 */
     const leat__vectors *vectors; /* NULL = no diversity */

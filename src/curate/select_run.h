@@ -45,12 +45,12 @@ void leat__select_forget(leat__selecting *s);
 /* Writes the columns. */
 int leat__select_write(leat__selecting *s, leat_error *err) LEAT_MUST_CHECK;
 
-/* Returns condition i, which sets state LEAT__ROW_OUT + i; NULL past the last. */
+/* Returns condition i; NULL past the last. Rows that it excludes get state LEAT__ROW_OUT + i. */
 const char *leat__select_where(const leat__selecting *s, uint32_t i);
 bool leat__select_takes_vectors(const leat_select_strategy *of);
 /* Returns the path of the pack with the vectors of a strategy. */
 const char *leat__select_vectors_of(const leat__selecting *s, const leat_select_strategy *of);
-/* Returns the field of these vectors; NULL: the only one. */
+/* Returns the field of these vectors; NULL: the only field of the pack. */
 const char *leat__select_field_of(const leat__selecting *s, const leat_select_strategy *of);
 
 void leat__select_json(const leat_select_stats *stats, leat__buf *out);

@@ -503,7 +503,7 @@ static void stop_at_end(leat__text_files *f, leat__text_chunk *c)
 /* Reads one chunk of the open file; c->lines is 0 at the end of the file and for a partial chunk. */
 static int read_chunk(leat__text_files *f, leat__text_chunk *c, leat_error *err)
 {
-    size_t room = 2 * c->len; /* a partial chunk is full */
+    size_t room = 2 * c->len; /* for a partial chunk, which is full */
     if (!c->partial) LEAT_TRY(begin_chunk(f, c, &room, err));
     c->partial = false;
     for (;;) {

@@ -36,7 +36,7 @@ typedef struct leat__text_chunk {
     uint64_t too_long;      /* bytes of a skipped line; 0 = none */
     uint64_t skipped_words; /* about how many words the skipped line has */
     bool no_room;           /* skipped because of `room_line`, not of the limit */
-    bool partial;           /* the line needs more than `pause`: the next read continues it */
+    bool partial;           /* a line is longer than `pause`: the next read continues it */
     bool may_cut;           /* a reader that starts after it gets the same chunks */
     bool may_stop;          /* like may_cut; also true at the end of a file */
     bool changed;           /* set by a stage: an earlier pass did not see some of these lines */
@@ -100,7 +100,7 @@ typedef struct leat__text_files {
     uint64_t *stamp;   /* from inode, size and times before the first pass; 0 = changed too recently */
     bool *trusted;     /* in this pass: the stamp is unchanged, no checksum is needed */
     bool again;        /* a later pass, which must read the same data */
-    uint32_t compared; /* number of files compared in it */
+    uint32_t compared; /* number of files compared in this pass */
 } leat__text_files;
 
 /* Finds the files of the inputs, in the given order. Files of a folder (recursively) and of a pattern

@@ -42,7 +42,7 @@ typedef struct pass_run {
     leat_budget *budget;
     uint64_t room;           /* budget for a chunk that is processed alone */
     leat__text_chunk *first; /* read before the flow started */
-    leat__text_chunk *alone; /* too large for the flow, which it ended */
+    leat__text_chunk *alone; /* a chunk too large for the flow, which ended because of it */
     uint64_t done;           /* bytes of files taken so far */
     leat__mutex lock;        /* guards the list of free chunks */
     leat__text_chunk *shelf[SHELF];

@@ -12,7 +12,7 @@
 
 typedef struct leat__thread_team leat__thread_team;
 
-/* Called by each member, 0 to members - 1. */
+/* Called by each member, with its number from 0 to members - 1. */
 typedef void (*leat__thread_team_work)(void *cookie, uint32_t member, uint32_t members);
 
 /* Opens a team. threads 0 = usable CPUs; the calling thread is one of them. */

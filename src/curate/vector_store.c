@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 
-#define CHUNK 512 /* rows read at a time when they are not kept; no more than two least tiles of a plan */
+#define CHUNK 512 /* rows read at a time when they are not kept; at most two minimum tiles of a plan */
 
 typedef struct fetching {
     leat__vector_store *s;

@@ -41,7 +41,7 @@ uint32_t leat__rate_bars(const leat_doctor_diagnosis *d, leat__bar out[LEAT__RAT
     for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
         double rate = rows[i].rate;
         bool reached = rows[i].limit == LEAT_LIMIT_NONE;
-        /* with short epochs no part is slow, and a part that is faster than another is not the bottleneck */
+        /* with short epochs no part is slow; a part that is faster than another is not the bottleneck */
         bool slow = known(rate) && rows[i].limit == d->limit && d->cause != LEAT_CAUSE_SHORT_EPOCHS &&
                     !(rate > SAME_RATE * least);
         bool rare = rows[i].limit == LEAT_LIMIT_MEMORY || rows[i].limit == LEAT_LIMIT_PYTHON ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Judges the run file of leat curate. Each step has measured itself: what limited it is in the
- * file.
+ * Judges the run file of leat curate. The file contains what limited each step, as measured by the step
+ * itself.
  */
 #include "doctor/curate_run.h"
 

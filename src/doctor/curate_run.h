@@ -20,7 +20,7 @@ typedef struct leat__curate_verdict {
     bool warning;        /* something other than its own work limits the longest step */
 } leat__curate_verdict;
 
-/* Judges a run file. LEAT_EFORMAT when it is not one of leat curate. */
+/* Judges a run file. LEAT_EFORMAT when it is not a run file of leat curate. */
 int leat__curate_run_judge(leat__curate_verdict *v, const char *json, size_t len,
                            leat_error *err) LEAT_MUST_CHECK;
 /* Write the verdict as text for people, and as one JSON object. */

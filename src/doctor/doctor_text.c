@@ -82,7 +82,7 @@ static void say_cpu(const leat_doctor_diagnosis *d, char *out, size_t size)
                  or_else(f->cpus, 0));
         break;
     case LEAT_CAUSE_CONTENTION:
-        /* clipped: other processes may also use CPUs that this process may not */
+        /* clipped, because other processes may also use CPUs that are forbidden to this process */
         snprintf(out, size, "other processes use %.1f of the %.1f usable CPUs",
                  LEAT_MIN(or_else(f->others, 0), or_else(f->cpus, 0)), or_else(f->cpus, 0));
         break;
@@ -362,7 +362,7 @@ static void machine_evidence(leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
     char a[TEXT], b[TEXT];
-    /* in a short run most of the bytes read have not been delivered */
+    /* in a short run, most bytes that were read are not delivered yet */
     double bytes = f->steps < LEAT__STEPS_ENOUGH ? f->sample_bytes : f->read_bytes;
     if (known(f->decode_ready) || known(f->blocked))
         SAY("work waited for a worker %.0f %% of the time, and only for memory %.0f %%",

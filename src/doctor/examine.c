@@ -27,11 +27,11 @@
 #define FREE_PART 0.12
 #define READ_PART 0.2
 #define WORK_PART 0.28
-#define LEAST_STEPS 24u               /* a verdict needs 20 */
-#define LEAST_STEPS_BUDGET 8u         /* when the estimate below is right; usually there are twice as many */
-#define FREE_STEPS 4u                 /* enough for a rate alone */
-#define TRIAL_STRETCH 5.0             /* factor by which a slow run may take longer to make its steps */
-#define SLEEP_NS 300000               /* shorter steps spin: a sleep is too coarse */
+#define LEAST_STEPS 24u       /* a verdict needs 20 */
+#define LEAST_STEPS_BUDGET 8u /* steps if the estimate below is too low; usually there are twice as many */
+#define FREE_STEPS 4u         /* enough steps for a rate without a trainer */
+#define TRIAL_STRETCH 5.0     /* factor by which a slow run may take longer to make its steps */
+#define SLEEP_NS 300000       /* shorter steps spin: a sleep is too coarse */
 #define SLICE_NS (LEAT_NS_PER_S / 10) /* longer steps check in between whether to stop */
 #define STRETCH_PART 0.35             /* largest share of the remaining time for one stretched run */
 #define ESTIMATE_PART 0.5  /* share of the trial that an estimate may fill: it may be wrong by that factor */
@@ -59,11 +59,13 @@
 #define HALF_LEAST 4u    /* batches that show a rate */
 #define FROM_FILE 0.8    /* of a sample's bytes: all samples were read */
 #define FROM_DISK 0.9    /* of the reads: the run does not wait for a server */
-#define BURST 1.3        /* times the rate at which bytes come: batches that were ready, not a rate */
+#define BURST                                                                                                \
+    1.3 /* above this factor of the rate of reads, batches were already in memory: this is not a rate */
 
-/* When batches came, without the starts of epochs: whether a run has one rate. */
+/* Arrival times of batches, without the starts of epochs. They show whether both halves of a run have the
+ * same rate. */
 typedef struct halves {
-    double starts_s, middle_s, last_s;  /* of all starts; when batches came, without them */
+    double starts_s, middle_s, last_s;  /* sum of all starts; arrival times without them */
     uint64_t early, late, late_batches; /* samples after the first batch, and after the middle */
 } halves;
 
@@ -80,7 +82,7 @@ typedef struct exam {
     const char *now; /* name of the current measurement, and overall progress */
     double done;
     uint64_t ask_ns;      /* time of the next check whether to stop */
-    uint64_t least_steps; /* least steps of a run with a trainer */
+    uint64_t least_steps; /* minimum steps of a run with a trainer */
     double try_part;      /* share of the time for one trial */
     double asked_batch;   /* during the run with the trainer: the requested batch size */
     double step_cut;      /* ms by which the trainer's steps are shorter than requested */
@@ -153,8 +155,8 @@ static bool second_half(const halves *h, double *rate, double *spread)
     return true;
 }
 
-/* Takes batches until the time is over, epoch after epoch; a slow trainer gets more time to make
- * enough steps. */
+/* Takes batches of consecutive epochs until the time is over; a slow trainer gets more time to make enough
+ * steps. */
 static int take_batches(exam *e, leat_loader *l, leat_doctor_watch *w, double step_ms, double seconds,
                         const char *what, double from, double to, leat_error *err)
 {
@@ -168,7 +170,7 @@ static int take_batches(exam *e, leat_loader *l, leat_doctor_watch *w, double st
     /* the first step of each epoch does not count */
     while (passed < LEAT_MIN(seconds, most) || (steps < least + epoch && passed < most)) {
         leat_batch *b = NULL;
-        if (passed >= report_s) { /* not for every batch: it would be a part of the cost of small ones */
+        if (passed >= report_s) { /* not for every batch, since it would add to the cost of small batches */
             LEAT_TRY(report(e, what, from + (to - from) * LEAT_MIN(1.0, passed / seconds), w, err));
             report_s = passed + REPORT_S;
         }
@@ -206,7 +208,7 @@ static void find_delivery(leat_doctor_facts *f, const leat_doctor_facts *run, do
 
 typedef struct trial {
     leat_doctor_facts facts;
-    double per_s; /* samples over the whole time; CPU time is measured over the same */
+    double per_s; /* samples/s over the whole trial, as is CPU time */
 } trial;
 
 /* Adds facts of the run that the measurements did not provide. */
@@ -230,8 +232,8 @@ static void scale_times(leat_doctor_facts *run, double times)
         if (known(*at[i])) *at[i] *= times;
 }
 
-/* Converts facts measured with shortened steps: a batch that came within the missing part of the step
- * would not have been waited for. */
+/* Converts facts measured with shortened steps to full steps: a wait that ended within the missing part of
+ * the step would not have happened. */
 static void add_step_time(leat_doctor_facts *run, double cut)
 {
     double *const work[] = {&run->batch_ms, &run->batch_ms_p50, &run->batch_ms_p95};
@@ -279,7 +281,7 @@ static void show_facts(exam *e, const leat_doctor_facts *run, const char *what, 
     *e->f = before;
 }
 
-/* Returns the bytes read per second, from the first ones on; negative = unknown. */
+/* Returns the bytes read per second since the first read; negative = unknown. */
 static double bytes_per_s(leat_doctor_watch *w)
 {
     leat_doctor_frame *frames = LEAT_NEW_ARRAY(DOCTOR, leat_doctor_frame, FRAMES_MAX);
@@ -295,14 +297,14 @@ static double bytes_per_s(leat_doctor_watch *w)
     return count - first >= READING_LEAST && at > begin ? bytes / (at - begin) : -1;
 }
 
-/* Limits the rate of a short run to that of its reads. It takes batches that were read before its
- * first step faster than more can follow; without steps there is no rate at all. */
+/* Limits the rate of a short run to that of its reads. Batches that were read before its first step arrive
+ * faster than later ones can. Without steps there is no rate. */
 static void bound_by_reads(const exam *e, leat_doctor_watch *w, double step_ms, leat_doctor_facts *run)
 {
     double batch = e->loader.batch_size, bytes = bytes_per_s(w);
     if (step_ms > 0 && !known(run->batch_ms)) run->batch_ms = run->batch_ms_p50 = run->batch_ms_p95 = step_ms;
     if (run->steps >= LEAT__STEPS_ENOUGH || !known(bytes) || !(e->f->sample_bytes > 0)) return;
-    /* some samples came from a cache; raw pixels are stored with padding */
+    /* fewer bytes: some samples came from a cache (the factor allows for the padding of raw pixels) */
     if (known(run->read_bytes) && run->read_bytes < FROM_FILE * e->f->sample_bytes) return;
     double rate = bytes / e->f->sample_bytes;
     if (known(run->samples_per_s) && run->samples_per_s <= BURST * rate) return;
@@ -312,8 +314,8 @@ static void bound_by_reads(const exam *e, leat_doctor_watch *w, double step_ms, 
     run->data_ms = run->data_ms_p50 = run->data_ms_p95 = wait_ms;
 }
 
-/* Leaves the disk cache out of all later runs, unless the run found nearly everything there. They have the
- * same order, and would find what it has stored. */
+/* Leaves the disk cache out of all later runs, unless the run found nearly everything there. Later runs have
+ * the same order, so they would read the stored pages. */
 static void leave_disk_cache(exam *e, leat_loader *l)
 {
     leat_loader_stats s;
@@ -457,8 +459,8 @@ static bool waits_for_reads(const leat_doctor_facts *f)
            f->cpu_used < IDLE_CPUS * f->cpus && or_else(f->decode_ready, 1) < IDLE_CPUS;
 }
 
-/* Runs with ample memory and no waiting, to show the gain of a larger budget. If the run itself was
- * starved, it also gives the cost of a sample when workers are busy and not woken for each one. */
+/* Runs with ample memory and no waiting, to show the gain of a larger budget. If the run itself was starved,
+ * this also gives the cost of a sample when workers are busy and not woken for each sample. */
 static int try_spacious(exam *e, trial *t, leat_error *err)
 {
     leat_loader_opts with = e->loader;
@@ -479,7 +481,8 @@ static int try_spacious(exam *e, trial *t, leat_error *err)
     return 0;
 }
 
-/* Runs the loader with the trainer: these facts have priority. They are kept even when it was stopped. */
+/* Runs the loader with the trainer: these facts have priority. They are kept even when the run was
+ * stopped. */
 static int run_trial(exam *e, double asked_batch, trial *t, leat_error *err)
 {
     leat_loader_opts with = e->loader;
@@ -522,7 +525,8 @@ static int measure_parts(exam *e, const trial *busy, leat_error *err)
     if (remote) {
         read.until_ns = e->limit.until_ns - LEAT_NS_PER_S / 2;
         LEAT_TRY(measure_reads(e, &read, err));
-        if (leat__time_left(&e->limit) < SERVER_RESERVE) { /* opens the pack again: late answers */
+        if (leat__time_left(&e->limit) < SERVER_RESERVE) { /* the steps below open the pack again, which takes
+                                                              long when answers are late */
             skip(e);
             return 0;
         }
@@ -575,7 +579,7 @@ static int try_options(exam *e, const leat_loader_opts *with, double step_ms, tr
     LEAT_TRY(try_loader(e, with, step_ms, e->seconds * e->try_part, "remedies", 1 - TRY_PART, 1, &t, err));
     double rate;
     *out = (tried){or_else(t.facts.steps, 0) >= FREE_STEPS - 1 ? t.facts.samples_per_s : -1, t.per_s, -1};
-    /* of few steps a burst was corrected */
+    /* with few steps, a burst was corrected */
     if (t.facts.steps >= LEAT__STEPS_ENOUGH && second_half(&e->came, &rate, &out->spread)) out->rate = rate;
     return 0;
 }
@@ -592,8 +596,9 @@ static double wider(double a, double b)
     return known(a) && known(b) ? LEAT_MAX(a, b) : -1;
 }
 
-/* Runs the loader with small batches and with larger ones, in turn. Epochs of tiny samples are so short that
- * their starts count. Replaces the gain that was computed from CPU time, which leaves out waits. */
+/* Runs the loader with small batches and with larger ones, alternating. Starts of epochs count, because
+ * epochs of tiny samples are short. Replaces the gain that was computed from CPU time, which does not include
+ * waits. */
 static int try_larger(exam *e, leat_error *err)
 {
     leat_doctor_facts *f = e->f;
@@ -617,7 +622,8 @@ static int try_larger(exam *e, leat_error *err)
     return 0;
 }
 
-/* Flags with which the loader cannot run (too little memory) have no value. */
+/* Runs the loader with the flags of one remedy. Flags with which the loader cannot run (too little memory)
+ * get no result. */
 static int try_one(exam *e, const char *set, const tried *now, leat_error *err)
 {
     leat_doctor_facts *f = e->f;
@@ -637,8 +643,8 @@ static int try_one(exam *e, const char *set, const tried *now, leat_error *err)
     return 0;
 }
 
-/* Runs once more without flags: gains are relative to the mean of both runs, and what changed meanwhile is
- * part of their spread. */
+/* Runs once more without flags: gains are relative to the mean of both runs, and their difference is part of
+ * the spread. */
 static int try_again(exam *e, tried *now, leat_error *err)
 {
     leat_doctor_facts *f = e->f;
@@ -711,7 +717,7 @@ static int try_remedies(exam *e, leat_error *err)
     return strchr(d.apply, ',') != NULL && can_try(e, &d, d.apply) ? try_one(e, d.apply, &now, err) : 0;
 }
 
-/* Finds how much of the CPUs other processes took since `from`. Idle CPUs are enough for both. */
+/* Finds how much of the CPUs other processes took since `from`. With idle CPUs they do not count. */
 static void find_contention(exam *e, const leat__kernel_counters *from)
 {
     leat__kernel_counters to;
@@ -750,7 +756,8 @@ static int examine(exam *e, leat_error *err)
     merge(f, &first.facts);
     leat__kernel_counters_read(&begin);
     if (rc == 0) rc = measure_parts(e, &busy, err);
-    f->read_ms = or_else(first.facts.read_ms, f->read_ms); /* like in_flight: of the run, not of cold reads */
+    f->read_ms =
+        or_else(first.facts.read_ms, f->read_ms); /* from the run, like in_flight, not from cold reads */
     if (rc == 0) rc = try_remedies(e, err);
     find_contention(e, &begin);
     return rc != 0 ? rc : report(e, "done", 1, NULL, err);

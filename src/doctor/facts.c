@@ -282,9 +282,9 @@ double leat__doctor_samples_per_read(const leat_doctor_facts *f)
     return f->read_bytes < f->sample_bytes / 50 ? f->sample_bytes / LEAT_MAX(f->read_bytes, 1.0) : 1;
 }
 
-/* Copies have one stream, decoding has several. A device whose batches overlap could do more, until
- * all streams are busy. One whose batches do not overlap has no time left. No device is busy for
- * longer than the step. */
+/* Copies have one stream, decoding has several. If batches overlap, the device could do more until all
+ * streams are busy. If they do not overlap, it has no time left. No device is busy for longer than the
+ * step. */
 double leat__doctor_device_ms(const leat_doctor_facts *f)
 {
     if (!known(f->copy_ms)) return -1;
@@ -384,7 +384,7 @@ uint32_t leat__doctor_distrust(leat_doctor_facts *f)
     static const uint32_t parts[] = {LEAT_LIMIT_IO, LEAT_LIMIT_CPU, LEAT_LIMIT_DELIVERY};
     leat__doctor_rates r = leat__doctor_rates_of(f);
     uint32_t bits = 0;
-    /* without a trainer it may be faster still, from memory or when a device decodes */
+    /* without a trainer the loader may be even faster: from memory, or when a device decodes */
     const double alone = known(f->copy_ms) ? f->samples_per_s : LEAT_MAX(f->samples_per_s, f->loader);
 
     for (size_t i = 0; i < LEAT_COUNT(parts); i++) {

@@ -4,7 +4,7 @@
  * weight:
  *
  *   rates    the measured rate of each part alone; the smallest one limits
- *   queues   what waited inside the loader: work for a worker, work for memory, workers for work
+ *   queues   waits inside the loader: tasks for a worker, tasks for memory, workers for tasks
  *   machine  what the CPUs, the kernel and the storage report
  *
  * The bottleneck is the limit with the most weight. If the witnesses disagree, or one has no evidence, the
@@ -33,27 +33,27 @@
 #define READY_LOW 0.2
 #define NOT_DECODING 0.3
 #define PRESSURE 0.1
-#define FEW 0.2  /* share of the loss that may have another cause */
+#define FEW 0.2  /* up to this share of the loss may have another cause */
 #define MOST 0.5 /* share of a worker's time that counts as its main activity */
 #define FAULTS_PER_S 100.0
 #define DISK_BLOCK 4096.0   /* bytes */
 #define MORE_HELP 1.1       /* more workers help if they raise the rate by this factor in every trial */
-#define FEW_READS 4         /* reads in flight; more of them delay each other on any disk */
+#define FEW_READS 4         /* reads in flight; a higher number delays reads on any disk */
 #define MORE_BRING_MORE 3.0 /* eight times as many requests in flight must bring this many times as much */
 #define LATE_MS 100.0       /* small answers later than this may have left no time for large ones */
 #define LESS_OFTEN 0.5      /* large answers are rare if they come less often than this share of small ones */
 #define REFUSED 0.02        /* share of the requests */
 #define AT_STORAGE_RATE 0.8 /* above this share of the storage's rate, more memory brings little */
 #define NO_GAIN 1.1         /* ample memory must raise the rate by this factor to count */
-#define TRIED_LEAST 1.15    /* the same of flags that were tried, where the loss allows that much */
+#define TRIED_LEAST 1.15    /* the same for flags that were tried, if the loss allows such a gain */
 #define SLACK 1.2           /* factor by which the loader must be faster than the trainer needs */
-#define BUSY_READS 0.5      /* least mean reads in flight when storage is at work */
-#define BUSY_PART 0.25      /* least mean reads in flight as a share of io_depth, unless reads are slow */
+#define BUSY_READS 0.5      /* minimum mean reads in flight when storage is at work */
+#define BUSY_PART 0.25      /* minimum mean reads in flight as a share of io_depth, unless reads are slow */
 #define MEMORY_READ_MS 0.1  /* faster reads come from memory */
 #define STORAGE_READ_MS 5.0 /* slower reads come from storage, even if only a few are in flight */
 #define BUSY_DEVICE 0.8     /* share of the step */
 #define MANY_STARTS 0.1     /* share of the time */
-#define OTHER_BATCHES 3     /* besides the prefetched ones: held by the trainer, or in progress */
+#define OTHER_BATCHES 3     /* batches besides the prefetched ones: held by the trainer, or in progress */
 #define TINY_EPOCH 4        /* batches */
 #define UNSURE 0.45         /* upper limit of the confidence when a measurement is wrong or missing */
 #define FAIRLY_SURE 0.75    /* the same when the other witnesses agree */
@@ -71,7 +71,7 @@ static double clamp(double value, double low, double high)
 /* ---- Witnesses ---- */
 
 /* True when more of this flag ("memory=") was tried, and the run gained too little for it to be the
- * bottleneck. A short loss bounds what can be gained: half of that is enough. */
+ * bottleneck. A small loss limits the possible gain: half of that is enough. */
 static bool tried_in_vain(const leat_doctor_facts *f, const char *flag)
 {
     const double lost = leat__doctor_lost(f), most = known(lost) && lost < 1 ? 1 / (1 - lost) : HUGE_VAL;
@@ -119,7 +119,8 @@ static double device_busy(const leat_doctor_facts *f)
 static void ask_rates(const leat_doctor_facts *f, const leat__doctor_rates *r, votes *v)
 {
     if (known(f->spacious) && known(f->samples_per_s) && blocked_share(f) >= BLOCKED &&
-        f->spacious >= MARGIN_SURE * f->samples_per_s) { /* tried: more memory makes it faster */
+        f->spacious >=
+            MARGIN_SURE * f->samples_per_s) { /* a trial showed that more memory makes the run faster */
         v->weight[LEAT_LIMIT_MEMORY] += RATES_WEIGHT;
         return;
     }
@@ -133,7 +134,7 @@ static void ask_rates(const leat_doctor_facts *f, const leat__doctor_rates *r, v
     double weight = clamp((margin - 1) / (MARGIN_SURE - 1), 0.1, 1);
     bool all = known(r->part[LEAT_LIMIT_IO]) && known(r->part[LEAT_LIMIT_CPU]) &&
                known(r->part[LEAT_LIMIT_DELIVERY]);
-    if (!all) weight *= 0.5; /* the unknown part may be smaller still */
+    if (!all) weight *= 0.5; /* the rate of the unknown part may be even lower */
     if (known(f->samples_per_s) && f->samples_per_s < EXPLAINS * low)
         weight *= f->samples_per_s / (EXPLAINS * low);
     v->weight[first] += RATES_WEIGHT * weight;
@@ -167,8 +168,8 @@ static bool reads_seen(const leat_doctor_facts *f)
     return or_else(f->read_ms, 0) >= MEMORY_READ_MS && flying >= LEAT_MAX(BUSY_READS, least);
 }
 
-/* True when idle workers and CPUs indicate slow storage: the run has the rate of reads alone, or
- * waited for reads. Otherwise they may wait for anything. */
+/* True when idle workers and CPUs indicate slow storage: the run has the rate of reads alone, or waited for
+ * reads. Otherwise the cause of the idle time is unknown. */
 static bool waits_for_reads(const leat_doctor_facts *f)
 {
     double io = leat__doctor_rates_of(f).part[LEAT_LIMIT_IO];
@@ -210,8 +211,8 @@ static double useful_share(const leat_doctor_facts *f)
     return -1;
 }
 
-/* Returns the share of its CPUs that its threads would have used without waiting for a CPU; negative
- * = unknown. CPU use by other processes alone is not evidence. */
+/* Returns the share of the process's CPUs that its threads would have used without waiting for a CPU;
+ * negative = unknown. CPU use by other processes alone is not evidence. */
 static double cpus_wanted(const leat_doctor_facts *f)
 {
     if (!known(f->cpu_used) || !known(f->cpus) || f->cpus <= 0) return -1;
@@ -327,8 +328,8 @@ static bool network(const leat_doctor_facts *f)
     return or_else(f->network, 0) >= 1;
 }
 
-/* True when far more bytes were read than samples need. Samples that still wait in memory count as well;
- * in a run of a few steps they are most of what was read. */
+/* True when far more bytes were read than samples need. Samples that still wait in memory count as needed; in
+ * a run of a few steps they are most of the samples read. */
 static bool amplified(const leat_doctor_facts *f)
 {
     double bytes = f->read_bytes; /* per sample */
@@ -343,8 +344,8 @@ static bool amplified(const leat_doctor_facts *f)
     return bytes >= 1.5 * f->sample_bytes;
 }
 
-/* True when reads from memory would be much faster. If there was no time to measure cold reads, and
- * they are the bottleneck, the run has their rate: next to nothing when no step ended. */
+/* True when reads from memory would be much faster. If there was no time to measure cold reads, and they are
+ * the bottleneck, the rate of the run is used instead: nearly 0 when no step ended. */
 static bool memory_is_faster(const leat_doctor_facts *f)
 {
     double now = or_else(f->io_cold, f->samples_per_s), warm = LEAT_MAX(f->io_warm, f->loader_warm);
@@ -359,7 +360,7 @@ static bool cold(const leat_doctor_facts *f)
            f->dataset_bytes < or_else(f->memory_free, 0);
 }
 
-/* True when storage is limited by requests per second: more in flight do not help, larger ones
+/* True when storage is limited by requests per second: more requests in flight do not help, larger requests
  * do. */
 static bool requests(const leat_doctor_facts *f)
 {
@@ -385,8 +386,8 @@ bool leat__doctor_more_workers_help(const leat_doctor_facts *f)
 
 bool leat__doctor_latency(const leat_doctor_facts *f)
 {
-    /* Tried: more workers, which wait, get more. The step bounds their gain: half of what is possible is
-     * enough. */
+    /* A trial with more workers was faster, and these workers wait. The step limits the gain: half of the
+     * possible gain is enough. */
     if (known(f->more_workers_gain)) {
         const double most = known(f->data_ms) && f->batch_ms > 0 ? 1 + f->data_ms / f->batch_ms : HUGE_VAL;
         return leat__doctor_more_workers_help(f) && f->more_workers_gain >= LEAT_MIN(1.3, (1 + most) / 2);
@@ -532,7 +533,7 @@ static bool short_epochs(const leat_doctor_diagnosis *d, double *confidence)
         return false;
     const double rest = d->lost - starts;
     *confidence = rest < LEAT__LOST_WARNING ? 0.9 : FAIRLY_SURE;
-    if (starts < MANY_STARTS) *confidence = UNSURE; /* a small loss: it may differ in the next run */
+    if (starts < MANY_STARTS) *confidence = UNSURE; /* a small loss may differ in the next run */
     if (f->epoch_steps > 2) return rest < LEAT_MAX(LEAT__LOST_WARNING, FEW * d->lost);
     /* With one or two batches per epoch, the parts tell whether longer epochs would be fast enough. */
     for (size_t i = 0; i < LEAT_COUNT(parts); i++) {
@@ -604,7 +605,7 @@ static double most_confidence(const leat_doctor_diagnosis *d, const leat__doctor
     /* reads that arrived before the trial began may have made it look faster */
     if (tried_in_vain(f, "memory=") && f->spacious >= MARGIN_SURE * or_else(f->samples_per_s, HUGE_VAL))
         return UNSURE;
-    /* answers come in bursts: a short run with memory to spare may only have taken what was ready */
+    /* answers come in bursts: a short run with enough memory may only have taken batches that were ready */
     if (d->cause == LEAT_CAUSE_BUDGET && or_else(f->remote, 0) >= 1 && !tried(f, "memory=")) return UNSURE;
     /* slow reads also fill a budget: only their rate, or a run with more memory, distinguishes the two */
     if (d->cause == LEAT_CAUSE_BUDGET && !known(f->spacious) && !known(leat__doctor_storage(f)))
@@ -621,8 +622,8 @@ static double most_confidence(const leat_doctor_diagnosis *d, const leat__doctor
     return agree ? FAIRLY_SURE : UNSURE;
 }
 
-/* True when no step ended and the chosen limit rests on busy threads alone. The start of a run keeps them
- * busy, too, so they do not show that a trainer waits. An examination measures the delivery. */
+/* True when no step ended and the only evidence for the chosen limit is busy threads. Threads are also busy
+ * at the start of a run, so they do not show that a trainer waits. An examination measures the delivery. */
 static bool no_step_shows_it(const leat_doctor_diagnosis *d)
 {
     bool busy = d->limit == LEAT_LIMIT_CPU || d->limit == LEAT_LIMIT_DELIVERY;
@@ -658,7 +659,7 @@ static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r, uint32
         d->cause = LEAT_CAUSE_SHORT_EPOCHS;
         d->confidence = sure;
     } else if (bursts(d)) {
-        bool others = contention(f); /* fast enough when other processes leave it the CPUs */
+        bool others = contention(f); /* fast enough without the other processes on its CPUs */
         d->limit = blocked_share(f) >= BLOCKED ? LEAT_LIMIT_MEMORY
                    : others                    ? LEAT_LIMIT_CPU
                                                : LEAT_LIMIT_DELIVERY;
@@ -687,8 +688,8 @@ static uint32_t grade_of(const leat_doctor_diagnosis *d)
     if (d->lost < LEAT__LOST_WARNING) return LEAT_GRADE_FINE;
     if (d->lost < LEAT__LOST_CRITICAL) return LEAT_GRADE_WARNING;
     bool few = known(d->facts.steps) && d->facts.steps < LEAT__STEPS_ENOUGH;
-    /* without a bottleneck the loss itself is doubtful: work on a device that was not waited for
-     * looks like idle time */
+    /* without a bottleneck the loss itself is uncertain: asynchronous work on a device looks like idle
+     * time */
     return few || d->limit == LEAT_LIMIT_NONE ? LEAT_GRADE_WARNING : LEAT_GRADE_CRITICAL;
 }
 
@@ -703,8 +704,8 @@ static double rate_now(const leat_doctor_facts *f, const leat__doctor_rates *r)
     return first != LEAT_LIMIT_NONE ? r->part[first] : -1;
 }
 
-/* Gives a bottleneck that was never measured alone the rate of the run, since remedies need a figure
- * to start from. It stays unknown in the rates of the diagnosis. */
+/* Uses the rate of the run for a bottleneck that was never measured alone, because remedies are computed from
+ * a rate. In the rates of the diagnosis it stays unknown. */
 static void take_as_measured(leat_doctor_diagnosis *d)
 {
     if (!known(d->rate)) return;

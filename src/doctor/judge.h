@@ -17,8 +17,8 @@
 #define LEAT__LOST_WARNING 0.05
 #define LEAT__LOST_CRITICAL 0.20
 #define LEAT__STEPS_ENOUGH 20
-#define LEAT__AGREES 0.15     /* measurements that disagree more tell no gain: it is an estimate */
-#define LEAT__ALL_CACHED 0.99 /* least share of the pack in memory at which storage is not used */
+#define LEAT__AGREES 0.15     /* a gain from measurements that disagree more is only an estimate */
+#define LEAT__ALL_CACHED 0.99 /* minimum share of the pack in memory at which storage is not used */
 
 static inline bool known(double fact)
 {
@@ -59,9 +59,8 @@ typedef struct leat__doctor_rates {
     double part[LEAT_LIMITS]; /* indexed by leat_doctor_limit; NONE is unused */
 } leat__doctor_rates;
 leat__doctor_rates leat__doctor_rates_of(const leat_doctor_facts *f);
-/* Returns how many samples are delivered per sample read, when caches of the process or the device
- * hold nearly all of them. Returns 1 when a noticeable part is read: crops read only some tiles of a
- * sample. */
+/* Returns how many samples are delivered per sample read, when caches of the process or the device hold
+ * nearly all samples. Returns 1 when more is read, because crops read only some tiles of a sample. */
 double leat__doctor_samples_per_read(const leat_doctor_facts *f);
 /* Returns the time per step in which the device copies or decodes; negative = unknown. */
 double leat__doctor_device_ms(const leat_doctor_facts *f);
@@ -71,17 +70,17 @@ uint32_t leat__doctor_smallest(const leat__doctor_rates *r, bool with_trainer, u
 
 /* Returns the share of the step spent waiting, from clocks or else from rates; negative = unknown. */
 double leat__doctor_lost(const leat_doctor_facts *f);
-/* By how much two rates disagree: 0.1 = one is 10 % above the other. */
+/* Returns by how much two rates disagree: 0.1 = one is 10 % above the other. */
 double leat__doctor_apart(double a, double b);
 
 /* Returns the mean wait of a step, including the starts of epochs; data_ms must be known. */
 double leat__doctor_wait_ms(const leat_doctor_facts *f);
 
-/* Applies that the device takes `device_ms` for a step: the trainer is not faster, and waits of the
- * host within that time count as training. */
+/* Corrects the facts for a device that takes `device_ms` per step: the trainer is not faster than the device,
+ * and waits of the host within that time count as training. */
 void leat__doctor_hide_waits(leat_doctor_facts *f, double device_ms);
-/* Returns the CPUs that other processes take from this one. Under a quota those do not count that they use
- * outside of it. */
+/* Returns the CPUs that other processes take from this one. Under a quota, CPUs that they use outside of the
+ * quota do not count. */
 double leat__doctor_others(const leat_doctor_facts *f);
 /* Returns the share of the time that the starts of epochs take; negative = unknown. */
 double leat__doctor_starts(const leat_doctor_facts *f);
@@ -104,10 +103,11 @@ bool leat__doctor_latency(const leat_doctor_facts *f);
  * them in flight bring little more. */
 bool leat__doctor_line_full(const leat_doctor_facts *f);
 
-/* True when workers of another loader spend most of their time in collate_fn, and most of that waiting. */
+/* True when workers of another loader spend most of their time in collate_fn, and most of that time
+ * waiting. */
 bool leat__doctor_collate_waits(const leat_doctor_facts *f);
 
-/* Returns the most samples/s that storage can give; negative = unknown. */
+/* Returns the maximum samples/s of the storage; negative = unknown. */
 double leat__doctor_storage(const leat_doctor_facts *f);
 
 /* True when the machine has memory for the pack, but this process may not use it. */

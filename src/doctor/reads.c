@@ -23,7 +23,7 @@
 #define RANGES_MAX 4096u
 #define LEAST_RANGES 16u
 #define LIST_NS (LEAT_NS_PER_S / 4)
-#define SET_BYTES (UINT64_C(64) << 20) /* most bytes for warm reads; also at most this part of */
+#define SET_BYTES (UINT64_C(64) << 20) /* maximum bytes for warm reads; also at most this part of */
 #define SET_PART 8                     /* the pack, so that the cache changes little */
 #define DEPTH 32u                      /* the loader's initial depth */
 #define DEEP 64u
@@ -264,7 +264,7 @@ static int measure_cold(leat_pack *pack, const leat_pack_info *info, const uint6
     uint32_t usual = (uint32_t)f->io_depth, deep = LEAT_MAX(DEEP, 2 * usual);
     result got;
 
-    if (random) { /* pages come last: a slow disk takes long to finish reads in flight */
+    if (random) { /* pages are measured last: a slow disk takes long to finish reads in flight */
         LEAT_TRY(list_samples(pack, ids, count, true, UINT64_MAX, r, err));
         LEAT_TRY(read_for(r, usual, seconds, false, limit, &got, err));
         f->io_cold = got.per_s;
@@ -316,11 +316,11 @@ static int ask_server(leat_pack *pack, double seconds, const leat__time_limit *l
     f->remote_few_mbs = got.per_s * LEAT__PART_LARGE / 1e6;
     LEAT_TRY(read_for(r, PARTS_MANY, seconds, false, limit, &got, err));
     f->remote_many_mbs = got.per_s * LEAT__PART_LARGE / 1e6;
-    if (f->io_fixed > 0 && f->io_depth < PARTS_MOST) { /* a remedy is priced by it */
+    if (f->io_fixed > 0 && f->io_depth < PARTS_MOST) { /* the gain of a remedy is computed from it */
         LEAT_TRY(read_for(r, PARTS_MOST, seconds, false, limit, &got, err));
         f->remote_most_mbs = got.per_s * LEAT__PART_LARGE / 1e6;
     }
-    if (leat__doctor_line_full(f) && f->sample_bytes > 0) /* no way to read brings more */
+    if (leat__doctor_line_full(f) && f->sample_bytes > 0) /* no way of reading is faster */
         f->io_cold = 1e6 * f->remote_many_mbs / f->sample_bytes;
     return 0;
 }
@@ -397,7 +397,7 @@ int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count, c
     r.count = (uint32_t)LEAT_MIN(got.reads, (uint64_t)r.count); /* only these are in memory now */
     LEAT_GO(rc, out, read_for(&r, (uint32_t)f->io_depth, seconds / 4, false, limit, &got, err));
     f->io_warm = got.per_s;
-    if (f->io_fixed && f->io_depth < DEEP) { /* slow warm reads: a network file system */
+    if (f->io_fixed && f->io_depth < DEEP) { /* slow warm reads suggest a network file system */
         LEAT_GO(rc, out, read_for(&r, DEEP, seconds / 4, false, limit, &got, err));
         f->io_warm_deep = got.per_s;
     }

@@ -15,12 +15,12 @@
 
 #define WORTH 1.02       /* gains below this are noise */
 #define TRIED_WORTH 1.05 /* a trial is short */
-#define HARM 0.9         /* tried, and slower than without it */
+#define HARM 0.9         /* below this, a trial shows that the remedy makes the run slower */
 #define TEXT 24
 #define MIB 1048576.0
 #define IN_FLIGHT 256 /* requests to a server that answers late */
 #define CONNECTED 64  /* requests that the loader sends at once unless more are allowed */
-#define COPIED 1e9    /* bytes per second: reads this fast are copies out of memory */
+#define COPIED 1e9    /* bytes per second: reads at this rate come from memory */
 
 /* The facts and rates after applying a remedy. */
 typedef struct situation {
@@ -85,7 +85,7 @@ static double predict(const situation *w, uint32_t *limit)
     }
     bool python = taker == LEAT_LIMIT_PYTHON && w->f.prepare_ms > or_else(w->f.batch_ms, 0);
     uint32_t trains = python ? LEAT_LIMIT_PYTHON : LEAT_LIMIT_TRAINER;
-    if (known(w->whole)) { /* a rate of all parts together: the slowest one limits it */
+    if (known(w->whole)) { /* the measured rate includes all parts */
         if (known(trainer) && trainer < supply) *limit = trains;
         supply = w->whole;
     }
@@ -119,8 +119,8 @@ static bool has_flags(const leat_doctor_facts *f)
     return !known(f->workers) && or_else(f->plain, 0) < 1;
 }
 
-/* A gain is as sure as the measurements that it comes from. It is an estimate when they disagree, when
- * their spread is not known, and when other processes took the CPUs meanwhile. */
+/* Returns how certain a gain is. It is an estimate when its measurements disagree, when their spread is not
+ * known, or when other processes used the CPUs during them. */
 static uint32_t basis_of(const leat_doctor_facts *f, double spread)
 {
     bool alone = or_else(f->remedy_others, 0) <= LEAT__AGREES;
@@ -185,7 +185,7 @@ static bool raise_memory_limit(const leat_doctor_diagnosis *d, situation *w, lea
     return true;
 }
 
-/* A disk cache: from the second epoch on, a remote pack is read from the local disk. */
+/* Remedy: a disk cache. From the second epoch on, a remote pack is read from the local disk. */
 static bool disk_cache(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
@@ -200,8 +200,8 @@ static bool disk_cache(const leat_doctor_diagnosis *d, situation *w, leat_doctor
     return true;
 }
 
-/* Rate of requests with `depth` of them in flight, in any unit: a power law between those that were measured,
- * with 2, 16 and 64. More than were measured bring nothing more. */
+/* Returns the rate with `depth` requests in flight, in any unit: a power law between the measured depths 2,
+ * 16 and 64. Beyond the highest measured depth the rate is constant. */
 static double request_rate(const leat_doctor_facts *f, double depth)
 {
     bool large = known(f->remote_few_mbs) && known(f->remote_many_mbs);
@@ -212,8 +212,9 @@ static double request_rate(const leat_doctor_facts *f, double depth)
     return many * pow(LEAT_MAX(f->remote_most_mbs / many, 1.0), LEAT_MIN(log2(depth / 16) / 2, 1.0));
 }
 
-/* A server that answers late. A depth that is fixed is raised to what the loader sends at once, by the rates
- * that were measured; beyond that twice as much is a guess. */
+/* Remedy for a server that answers late. A low fixed depth is raised to the number of requests that the
+ * loader sends at once, with the gain from the measured rates. Otherwise the depth is raised further, and
+ * doubling the rate is a guess. */
 static bool more_requests(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
@@ -235,7 +236,7 @@ static bool more_requests(const leat_doctor_diagnosis *d, situation *w, leat_doc
     return true;
 }
 
-/* Fewer requests to a server that refuses some: refused requests wait and are sent again. */
+/* Remedy: fewer requests to a server that refuses some. Refused requests wait and are sent again. */
 static bool fewer_requests(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
@@ -338,7 +339,7 @@ static bool more_threads(const leat_doctor_diagnosis *d, situation *w, leat_doct
     f->threads = threads;
     r->basis = LEAT_BASIS_MODEL;
     if (known(f->workers)) {
-        if (f->workers < 1) w->reach = 1; /* workers make batches while the trainer trains */
+        if (f->workers < 1) w->reach = 1; /* workers overlap with the trainer */
         snprintf(r->action, sizeof r->action, "num_workers=%.0f: as many as there are usable CPUs", threads);
         return true;
     }
@@ -356,7 +357,8 @@ static bool more_threads(const leat_doctor_diagnosis *d, situation *w, leat_doct
     return true;
 }
 
-/* More worker processes, which were tried with the same loader and step. The gain is that of the trials. */
+/* Remedy: more worker processes. They were tried with the same loader and step; the gain is that of the
+ * trials. */
 static bool more_workers(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
@@ -415,7 +417,8 @@ static bool free_cpus(const leat_doctor_diagnosis *d, situation *w, leat_doctor_
     if (!known(f->cpu_all) || cpus <= 0 || others < 0.1 * cpus) return false;
     if (leat__doctor_collate_waits(f)) return false;
     double share = LEAT_MIN(0.9, others / cpus), gain = 1 / (1 - share);
-    double room = LEAT_MIN(cpus, LEAT_MAX(or_else(f->threads, cpus), 1.0)); /* for its threads */
+    double room =
+        LEAT_MIN(cpus, LEAT_MAX(or_else(f->threads, cpus), 1.0)); /* quota for the process's threads */
     if (f->cpu_used > 0) gain = LEAT_MIN(gain, LEAT_MAX(room / f->cpu_used, 1.0));
     f->cpu_all *= gain;
     f->others = f->run_delay = 0;
@@ -480,11 +483,12 @@ static bool raise_budget(const leat_doctor_diagnosis *d, situation *w, leat_doct
     leat_doctor_facts *f = &w->f;
     char a[TEXT];
     if (!known(w->memory) || d->cause != LEAT_CAUSE_BUDGET || !known(f->budget)) return false;
-    if (!known(f->spacious) && !known(leat__doctor_storage(f))) return false; /* slow reads may fill it */
+    if (!known(f->spacious) && !known(leat__doctor_storage(f)))
+        return false; /* slow reads may be what fills the budget */
     double room = or_else(f->memory_free, 0) + f->budget, want = 4 * f->budget;
     double budget = LEAT_MIN(want, 0.5 * room);
     if (budget < 1.2 * f->budget) return false;
-    w->memory = f->spacious; /* unknown: limited only by the next part */
+    w->memory = f->spacious; /* if unknown, only the next part limits */
     f->blocked = 0;
     f->budget = budget;
     r->basis = LEAT_BASIS_MODEL; /* unlimited memory was tried, not this budget */
@@ -548,7 +552,7 @@ static bool larger_batches(const leat_doctor_diagnosis *d, situation *w, leat_do
     if (!known(f->delivery) || !known(f->batch) || !known(f->handover_us) || f->batch <= 0) return false;
     double batch = leat__larger_batch(f->batch), fixed = f->handover_us / 1e6;
     double sample = 1 / LEAT_MAX(f->delivery, 1e-9) - fixed / f->batch;
-    if (known(f->larger)) { /* all parts together, in the current setting */
+    if (known(f->larger)) { /* the rate of all parts together, in the current setting */
         f->delivery = f->larger;
         f->cpu_all = LEAT_MAX(f->cpu_all, f->larger);
         w->reach = 1;
@@ -674,8 +678,8 @@ bool leat__doctor_sets_only(const char *set, const char *flag)
     return leat__str_starts(set, flag) && strchr(set, ',') == NULL;
 }
 
-/* Returns the gain of a trial. A short trial may take batches that were read before: more memory
- * brings no more than storage gives, and more threads no more than their number. */
+/* Returns the gain of a trial. A short trial may take batches that were read before it began. So the gain of
+ * more memory is limited by the storage, and the gain of more threads by their number. */
 static double tried_gain(const leat_doctor_diagnosis *d, const leat_doctor_trial *t)
 {
     const double storage = leat__doctor_storage(&d->facts), threads = or_else(d->facts.threads, 0);
@@ -701,7 +705,7 @@ static bool shows_late(const char *set)
     return strstr(set, "cache=process") != NULL;
 }
 
-/* Returns the most a run can gain: no waiting at all, and training faster by the factor of this situation. */
+/* Returns the maximum gain of a run: no waiting, and training faster by the factor of this situation. */
 static double most_gain(const leat_doctor_diagnosis *d, const situation *w)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -852,7 +856,9 @@ static void put_together(leat_doctor_diagnosis *d, const size_t rows[], double n
         size_t len = strlen(d->apply);
         snprintf(d->apply + len, sizeof d->apply - len, "%s%s", len > 0 ? "," : "", r->set);
         d->apply_gain *= gain;
-        d->apply_basis = len > 0 ? LEAT_BASIS_MODEL : r->basis; /* several: computed, unless tried together */
+        d->apply_basis =
+            len > 0 ? LEAT_BASIS_MODEL
+                    : r->basis; /* the gain of several flags is computed, unless they were tried together */
     }
     if (first != NULL) judge_together(d, first);
     d->apply_gain = LEAT_MIN(d->apply_gain, most_gain(d, &w));
@@ -871,12 +877,13 @@ void leat__doctor_remedies(leat_doctor_diagnosis *d)
     d->apply_gain = 1;
     d->apply_basis = LEAT_BASIS_MODEL;
     d->apply_rate = or_else(d->rate, rate);
-    if (d->limit == LEAT_LIMIT_NONE) return; /* the priced part may not be the bottleneck */
+    if (d->limit == LEAT_LIMIT_NONE) return; /* the part with the computed gain may not be the bottleneck */
     for (size_t row = 0; row < REMEDY_ROWS + d->facts.option_count; row++) {
         leat_doctor_remedy r;
         situation w = now;
         bool other = row >= REMEDY_ROWS || remedies[row] != longer_epochs;
-        if (other == (d->cause == LEAT_CAUSE_SHORT_EPOCHS)) continue; /* nothing else shortens the starts */
+        if (other == (d->cause == LEAT_CAUSE_SHORT_EPOCHS))
+            continue; /* no other remedy shortens the starts */
         if (price(d, row, rate, &w, &r)) insert(d, rows, row, &r);
     }
     put_together(d, rows, or_else(d->rate, rate));

@@ -152,7 +152,7 @@ static int same_file(leat_doctor_run *run, const leat__file *f, bool *same, leat
     LEAT_TRY(leat__file_pread_some(f, head, sizeof head, 0, &got, err));
     const char *end = memchr(head, '\n', got);
     size_t len = end != NULL ? (size_t)(end - head) : got;
-    /* before the first line is complete, no data of an older file can be mixed up */
+    /* while the first line is incomplete, no data has been taken from the file */
     *same = size >= run->at && len >= run->head_len && memcmp(head, run->head, run->head_len) == 0;
     memcpy(run->head, head, len);
     run->head_len = len;

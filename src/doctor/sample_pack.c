@@ -33,7 +33,7 @@
 #define CACHE_TIMES 3
 #define CACHE_BYTES (32.0 * 1048576) /* assumed when the machine does not report it */
 #define BYTES_MAX (128.0 * 1048576)
-#define COPY_SHOWS (256.0 * 1024) /* the cost of larger samples is mostly copying */
+#define COPY_SHOWS (256.0 * 1024) /* size of a sample above which its cost is mostly copying */
 #define COPY_TIMES 3              /* factor on the cache size: memory speed varies by location */
 #define READ_BYTES 524288u
 #define SAMPLES_MAX 8192.0
@@ -78,8 +78,8 @@ static int store(leat__sample_pack *m, const leat__set *set, leat_error *err)
 
     o.fields = &field;
     o.field_count = 1;
-    o.no_sync = !copy_shows(set); /* otherwise it must be on disk, so that it can be dropped
-                                   * from the page cache */
+    o.no_sync = !copy_shows(
+        set); /* otherwise the pack must be on disk, so that it can be dropped from the page cache */
     LEAT_TRY(leat_packer_open(&p, m->path, &o, err));
     m->there = true;
     if (set->blob.len > 0)
@@ -205,8 +205,8 @@ static int next_batch(const leat__sample_load *run, leat_batch **b, leat_error *
     }
 }
 
-/* As many batches are prefetched before as after, so the CPU time spent is that of the samples
- * taken, on any thread and at any time. Wall time is unreliable on a busy machine. */
+/* The same number of batches is prefetched before and after, so the CPU time spent is that of the samples
+ * taken. Wall time is unreliable on a busy machine. */
 int leat__sample_load_cost(leat__sample_load *run, double seconds, double *cpu_s, double *clock_s,
                            leat_error *err)
 {
@@ -253,11 +253,11 @@ static void options(leat_loader_opts *o, leat_loader_image images[IMAGES_MAX], c
     o->max_bad = o->memory = o->index_count = 0;
     o->rank = o->world = o->field_count = 0;
     o->budget = NULL;
-    o->log = (leat_log){0}; /* its messages would not be about the real pack */
+    o->log = (leat_log){0}; /* the messages of this loader would not be about the real pack */
     o->quarantine = o->balance = NULL;
     o->indices = NULL;
     o->fields = NULL;
-    o->sample_fn = NULL; /* it expects the fields of the real pack */
+    o->sample_fn = NULL; /* the function expects the fields of the real pack */
     o->draws = (uint64_t)o->batch_size * EPOCH_BATCHES;
 }
 

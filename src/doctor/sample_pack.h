@@ -12,22 +12,23 @@
 
 typedef struct leat__sample_pack leat__sample_pack;
 
-/* Writes the set into a pack in the temporary folder. Samples are repeated until they exceed the
- * CPU's caches: a few would stay cached and be read faster than the many they represent. Writes at
- * most `most_bytes`, unless one copy of each is already more. */
+/* Writes the set into a pack in the temporary folder. Samples are repeated until they exceed the CPU's
+ * caches, because cached samples would be read faster than those of the real pack. Writes at most
+ * `most_bytes`, unless one copy of each sample is larger. */
 int leat__sample_pack_open(leat__sample_pack **m, const leat__set *set, double most_bytes,
                            leat_error *err) LEAT_MUST_CHECK;
 void leat__sample_pack_close(leat__sample_pack **m); /* also removes the pack */
 
-/* Opens a loader of that pack with these options (it sets order, subset, rank and memory itself).
- * `ops`, one text per image or NULL, replaces theirs. */
+/* Opens a loader of that pack with these options (it sets order, subset, rank and memory itself). `ops`, one
+ * text per image or NULL, replaces the ops of the options. */
 typedef struct leat__sample_load leat__sample_load;
 int leat__sample_load_open(leat__sample_load **run, const leat__sample_pack *m, const leat_loader_opts *opts,
                            const char *const *ops, uint32_t threads, leat_error *err) LEAT_MUST_CHECK;
 void leat__sample_load_close(leat__sample_load **run);
 
-/* CPU seconds per sample, and seconds by the clock, over about `seconds` of loading. Nothing else may run in
- * this process meanwhile; other open runs are paused. The first call also pays for first-touch memory. */
+/* Measures CPU seconds and wall-clock seconds per sample, over about `seconds` of loading. Nothing else may
+ * run in this process meanwhile; other open runs are paused. The first call also pays for first-touch
+ * memory. */
 int leat__sample_load_cost(leat__sample_load *run, double seconds, double *cpu_s, double *clock_s,
                            leat_error *err) LEAT_MUST_CHECK;
 

@@ -78,7 +78,7 @@ static int metrics_text(const leat_doctor_frame *f, leat__buf *out)
                 {"prefetch_batches", "batches made ahead", f->prefetch},
                 {"bad_samples", "damaged samples so far", (double)f->bad}};
     static const char eof[] = "# EOF\n";
-    /* the end marker must come last */
+    /* the end marker must be the last line */
     if (leat__str_ends(leat__buf_str(out), eof)) out->len -= sizeof eof - 1;
     for (size_t i = 0; i < LEAT_COUNT(rows); i++)
         leat__buf_printf(out, "# TYPE leat_%s gauge\n# HELP leat_%s %s\nleat_%s %.9g\n", rows[i].name,

@@ -13,9 +13,9 @@
 #include "base/num.h"
 #include "base/str.h"
 
-#define BUSY 0.5        /* share of the time above which something limits a run */
+#define BUSY 0.5        /* share of the time above which a part limits a run */
 #define TOO_SHORT_S 0.5 /* in shorter runs, shares are mostly start-up */
-#define COMPRESSED 1.3  /* least bytes of text per input byte of compressed files */
+#define COMPRESSED 1.3  /* minimum bytes of text per input byte of compressed files */
 
 static double number(const json_t *root, const char *key)
 {

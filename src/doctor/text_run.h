@@ -16,7 +16,7 @@
 typedef struct leat__text_verdict {
     char sentence[256];
     const char *limit;                /* reading, cpus, writing, memory, none */
-    bool warning;                     /* something other than the CPUs limits it */
+    bool warning;                     /* something other than the CPUs limits the run */
     double read, work, write, memory; /* shares of the time */
     double seconds, mb_per_s, mb_per_cpu_s;
     const char *remedy[LEAT__TEXT_REMEDIES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When an examination must end: a deadline, and a callback that tells whether the user wants to stop. Every
+ * The end of an examination: a deadline, and a callback that returns whether the user wants to stop. Every
  * loop that may run longer than some milliseconds checks it. One thread.
  */
 #ifndef LEAT_DOCTOR_TIME_LIMIT_H

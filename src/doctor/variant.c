@@ -31,7 +31,7 @@
     LEAT_NS_PER_S /* extra time for the minimum number of samples: a bucket                                  \
                    * may answer very late */
 #define LEAST_SAMPLES 8u
-#define SIZES_MAX 2048u /* most samples whose size is read */
+#define SIZES_MAX 2048u /* maximum samples whose size is read */
 #define SHARE_PIXELS 16e6
 
 /* ---- Sets ---- */
@@ -303,8 +303,8 @@ out:
     return rc;
 }
 
-/* Stores every second sample as pixels. The packer chooses by key, which gives half of many but any
- * share of few. */
+/* Stores every second sample as pixels. The packer chooses by key, which gives half of a large set but any
+ * share of a small one. */
 static int mix_set(const leat__set *from, uint32_t count, leat__set *to, leat_error *err)
 {
     leat__encode_plan plan = {.images = LEAT_IMAGES_RAW, .trust = true};
@@ -314,7 +314,7 @@ static int mix_set(const leat__set *from, uint32_t count, leat__set *to, leat_er
     to->limit = from->limit;
     for (uint32_t i = 0, r = 0; rc == 0 && i < count; i++) {
         const leat__set_sample *s = &from->sample[i];
-        /* damaged images are missing there */
+        /* damaged images are missing in the re-encoded set */
         while (r < raw.count && raw.sample[r].id != s->id) r++;
         if (i % 2 == 0 && r < raw.count) s = &raw.sample[r];
         rc = set_put(to, s, err);
@@ -371,7 +371,7 @@ int leat__variant_make(uint32_t variant, const leat__set *from, double out_pixel
     uint32_t count = leat__variant_part(from);
     double jpeg = share_of(from, LEAT__CODEC_JPEG), tiled = share_of(from, LEAT__CODEC_TILE);
     bool tiles = tiled > 0.5;
-    leat__encode_plan plan = {.images = LEAT_IMAGES_KEEP}; /* with entry points, as leat pack makes them */
+    leat__encode_plan plan = {.images = LEAT_IMAGES_KEEP}; /* keep, with entry points, as leat pack does */
     const char *mode = tiles ? "tiled" : "keep";
 
     *to = (leat__set){0};
@@ -419,7 +419,7 @@ int leat__variant_share(const leat__set *from, uint32_t max_side, uint32_t quali
     if (from->count == 0 || before <= 0 || pixels > SHARE_PIXELS) return 0;
     if (raw) plan.images = LEAT_IMAGES_RAW;
     int rc = again(from, from->count, &plan, tiles, &to, err);
-    /* samples that cannot be re-encoded are missing: no share */
+    /* if samples that cannot be re-encoded are missing, there is no share */
     if (rc == 0 && to.count == from->count) *share = leat__set_bytes(&to) / before;
     leat__set_reset(&to);
     return rc;

@@ -31,9 +31,9 @@ typedef struct leat__set {
     const leat__time_limit *limit; /* checked between samples when they are encoded or loaded; may be NULL */
 } leat__set;
 
-/* Reads the first image field of up to `max` of these samples; skips those that cannot be read. Every
- * leading part of the set has large and small ones in the same proportion. LEAT_ETIMEDOUT after the
- * limit, which may be NULL and is kept in the set. */
+/* Reads the first image field of up to `max` of these samples; skips those that cannot be read. Every leading
+ * part of the set has large and small samples in the same proportion. LEAT_ETIMEDOUT after the limit, which
+ * may be NULL and is kept in the set. */
 int leat__set_load(leat__set *set, const char *path, const uint64_t *ids, uint64_t count, uint32_t max,
                    uint64_t max_bytes, const leat__time_limit *limit, leat_error *err) LEAT_MUST_CHECK;
 void leat__set_reset(leat__set *set);

@@ -52,12 +52,12 @@ struct leat_doctor_watch {
     leat__cond wake;
     bool stop;
     leat_loader_stats last; /* as of the last tick; steps and settings */
-    sums total, before;     /* before: as of the last frame */
+    sums total, before;     /* totals now, and at the last frame */
     leat__kernel_counters begin, sense;
     uint64_t begin_ns, frame_ns, frame_cpu_ns;
     double cached;         /* 1 = the pack is in a file system in memory; negative = unknown */
     double begin_siblings; /* decode time of other loaders before the watch, ns */
-    uint32_t threads;      /* most threads seen */
+    uint32_t threads;      /* maximum number of threads seen */
     leat_doctor_facts known;
     leat_doctor_frame *frames;
     uint64_t frame_count; /* in total; the ring holds the last FRAMES */
@@ -145,8 +145,8 @@ static const leat_doctor_frame *add_frame(leat_doctor_watch *w, uint64_t now)
     return f;
 }
 
-/* Adds the last frame of a record, with the current totals. An interval that has just begun says
- * nothing about rates, so those of the last frame are kept. */
+/* Adds the last frame of a record, with the current totals. An interval that has just begun has no useful
+ * rates, so the rates of the last frame are kept. */
 static const leat_doctor_frame *add_last_frame(leat_doctor_watch *w, uint64_t now)
 {
     if (w->frame_count == 0 || now - w->frame_ns >= w->interval_ns / 2) return add_frame(w, now);
@@ -242,7 +242,7 @@ static void watch_main(void *arg)
         uint64_t next = w->frame_ns + w->interval_ns;
         if (leat__cond_wait_until(&w->wake, &w->lock, next) && leat__clock_ns() < next) continue;
         look_locked(w);
-        /* CPU time used before the first epoch, for example to build a model, is not the loader's */
+        /* CPU time before the first epoch, for example to build a model, does not belong to the loader */
         if (w->total.elapsed <= 0) leat__kernel_counters_read(&w->begin);
         leat_doctor_frame frame = *add_frame(w, leat__clock_ns());
         leat__mutex_unlock(&w->lock);
@@ -383,7 +383,8 @@ static void flow_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
     f->prefetch = w->last.prefetch;
     f->budget = (double)w->last.budget_limit;
     f->budget_peak = (double)w->last.budget_peak;
-    if (t->decode > 0 && t->samples > 0) { /* while it runs: the rate of workers while they have work */
+    if (t->decode > 0 &&
+        t->samples > 0) { /* for a running loader: the rate of workers while they have work */
         f->cpu_one = t->samples / (t->decode / 1e9);
         f->cpu_all = f->cpu_one * LEAT_MAX(threads, 1.0);
     }
@@ -393,8 +394,8 @@ static void flow_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
     f->bad = share(t->bad, t->samples);
 }
 
-/* Estimates the CPUs used by workers of other loaders from their time. Their share of waiting for a
- * CPU is assumed equal to this loader's, and subtracted. */
+/* Estimates the CPUs used by workers of other loaders from their time. Their share of waiting for a CPU is
+ * assumed to equal this loader's, and is subtracted. */
 static void sibling_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
 {
     double wall = (double)(leat__clock_ns() - w->begin_ns);
@@ -421,7 +422,7 @@ static void decision_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
     if (count > 0) f->decisions_made = (uint32_t)d[count - 1].number + 1;
 }
 
-/* Replaces facts that the watch did not see, or can only guess, by known ones. */
+/* Replaces facts that the watch cannot see, or can only guess, by known values. */
 static void take_over(leat_doctor_facts *f, const leat_doctor_facts *known_facts)
 {
     if (known(known_facts->cpu_all)) f->cpu_all = f->cpu_one = -1;

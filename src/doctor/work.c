@@ -34,12 +34,12 @@
 #define PRICE_SPREAD                                                                                         \
     0.03               /* spread of the middle half of the ratios: more rounds would not                     \
                         * help */
-#define READ_PER_S 8e9 /* most bytes per second that one thread reads */
+#define READ_PER_S 8e9 /* maximum bytes per second that one thread reads */
 #define SMALL_BATCH 16u
 #define COSTLY_SAMPLE_S 5e-3          /* above this, the cost of batches and copies is not visible */
-#define PRICE_BATCHES 12              /* least batches of one measurement */
+#define PRICE_BATCHES 12              /* minimum batches of one measurement */
 #define CHECK_NS (LEAT_NS_PER_S / 50) /* between checks of the time limit */
-#define WORTH_MOVING 0.2              /* share of CPU time, for augmentation that could move elsewhere */
+#define WORTH_MOVING 0.2 /* share of CPU time, of augmentation that is worth moving to a device */
 
 /* ---- Pipeline texts ---- */
 
@@ -346,10 +346,10 @@ static int or_skipped(const pricing *p, int rc)
     return 0;
 }
 
-/* Returns the most bytes that one measurement reads: repeating samples beyond that is useless. */
+/* Returns the maximum bytes that one measurement reads: repeating samples beyond that is useless. */
 static double bytes_read(const pricing *p)
 {
-    if (p->sample_s > COSTLY_SAMPLE_S) return 0; /* caches do not matter for these: read each once */
+    if (p->sample_s > COSTLY_SAMPLE_S) return 0; /* caches do not matter for costly samples: read each once */
     return READ_PER_S * p->seconds * p->threads;
 }
 
@@ -364,8 +364,9 @@ static int by_value(const void *a, const void *b)
  * disturbance spoils one comparison; a longer one slows both variants. */
 typedef struct comparison {
     double ratio;  /* was / is, median */
-    double is;     /* CPU seconds then */
-    double spread; /* of the middle half, or by which the clock says otherwise: waits that cost no CPU time */
+    double is;     /* CPU seconds of the second variant */
+    double spread; /* of the middle half; or the difference to wall-clock time, if waits that cost no CPU time
+                      make it larger */
     double ratios[PRICE_ROUNDS_MAX], by_clock[PRICE_ROUNDS_MAX];
     uint32_t rounds;
 } comparison;
@@ -433,7 +434,7 @@ static int price_batch(const pricing *p, leat_error *err)
 /* Measures the same samples stored in other ways. */
 static int price_variants(const pricing *p, const leat__set *set, leat_error *err)
 {
-    /* the most useful ones first, in case the time ends: large images gain most from shrinking */
+    /* the most useful variants first, in case the time ends: large images gain most from shrinking */
     static const uint32_t turns[LEAT__VARIANTS] = {LEAT__VARIANT_SMALLER, LEAT__VARIANT_TILED,
                                                    LEAT__VARIANT_RAW, LEAT__VARIANT_MIX,
                                                    LEAT__VARIANT_QUALITY};

@@ -89,7 +89,7 @@ void leat_budget_close(leat_budget **budget)
     leat_budget *b = budget ? *budget : NULL;
     if (!b) return;
     *budget = NULL;
-    /* In a forked child, a thread of the parent may have left this copy locked. */
+    /* In a forked child, the copied lock may be held by a thread that exists only in the parent. */
     if (b->fork_generation != leat__fork_generation()) return;
     leat__mutex_lock(&b->lock);
     bool last = --b->refs == 0;
@@ -424,7 +424,7 @@ static void release(leat_budget *b, leat_budget_cat cat, uint64_t bytes, bool fr
 {
     if (check(b, NULL) != 0 || (unsigned)cat >= LEAT_BUDGET_CATS) return;
     leat__mutex_lock(&b->lock);
-    bytes = LEAT_MIN(bytes, LEAT_MIN(b->kept, b->cat_used[cat])); /* no more than was charged */
+    bytes = LEAT_MIN(bytes, LEAT_MIN(b->kept, b->cat_used[cat])); /* release no more than was charged */
     b->kept -= bytes;
     if (freed) change_memory_locked(b, -(int64_t)LEAT_MIN(bytes, b->memory));
     leat__mutex_unlock(&b->lock);

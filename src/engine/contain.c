@@ -3,9 +3,9 @@
  * Opt-in: a fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL) inside process() ends that call and fails its task,
  * instead of ending the process.
  *
- * The handlers are process-wide, installed once and never removed. A fault outside a contained
- * call goes to the previously installed handler. Memory and locks that the op held are lost. A
- * stack overflow is not contained, because no stack is left to run the handler on.
+ * The handlers are process-wide, installed once and never removed. A fault outside a contained call goes to
+ * the previously installed handler. Memory and locks held by the op are lost. A stack overflow is not
+ * contained, because no stack is left to run the handler on.
  */
 #include <setjmp.h>
 #include <signal.h>

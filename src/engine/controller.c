@@ -36,7 +36,7 @@ static const double fed = 0.02, starving = 0.05; /* share of the time the consum
 static const double busy_enough = 0.85, waiting_enough = 0.5;
 static const double worth_it = 0.03; /* minimum gain to keep a change */
 static const double clear = 0.1;     /* a gain above noise */
-static const double ramp_gain = 1.2; /* least factor of the rate when reads in flight double */
+static const double ramp_gain = 1.2; /* minimum factor of the rate when reads in flight double */
 static const double another = 1.3;   /* ratio of times that counts as changed conditions */
 static const double another_io = 2;  /* the same for storage, whose times vary more */
 static const uint32_t calm_ticks = 4, judge_items = 16, judge_ticks = 8, doubt_ticks = 4, regret_ticks = 12,
@@ -69,8 +69,8 @@ static uint32_t limit_of(const leat_flow *f, const leat__stage *s)
     return s->decl.lane == LEAT_LANE_IO ? f->knobs[LEAT_KNOB_IO_DEPTH].value : UINT32_MAX;
 }
 
-/* A stage that completes asynchronously occupies no thread while it waits, so two threads can start all its
- * tasks. */
+/* Returns how many threads of the I/O lane stage s needs. A stage that completes asynchronously occupies no
+ * thread while it waits, so two threads can start all its tasks. */
 uint32_t leat__io_threads(const leat__stage *s)
 {
     return s->answers_later ? LEAT_MIN(s->limit, 2) : s->limit;
@@ -250,7 +250,7 @@ static void try_out(leat_flow *f, leat_flow_knob knob, uint32_t value, uint32_t 
 /* The result of a change, compared with the rate before it. */
 typedef struct outcome {
     double gain;   /* gain of the rate */
-    double noise;  /* its standard error */
+    double noise;  /* standard error of the gain */
     double little; /* the gain that latency predicts: in flight = rate x latency */
 } outcome;
 
@@ -305,7 +305,7 @@ static bool judge_more(leat_flow *f, const look *l, const outcome *o, leat_flow_
     bool io = knob == LEAT_KNOB_IO_DEPTH, needless = l->consumer < fed;
     bool yes = o->gain >= clear && o->gain >= 2 * o->noise && o->little >= worth_it;
     bool saturated = io && o->little < worth_it && o->gain < clear;
-    /* The end of an epoch can hide a gain, and noise can look like one: measure longer. */
+    /* The end of an epoch can hide a gain, and noise can look like a gain: measure longer. */
     bool open = o->gain >= 0 && o->gain < o->noise && s->judging < judge_ticks;
     if (!yes && !saturated && !needless && (s->judging < doubt_ticks || open)) return true;
     s->tried = 0;

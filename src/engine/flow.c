@@ -3,7 +3,7 @@
  * The public functions of a flow: building, starting, taking results, cancelling, closing, statistics. Owns
  * the flow; while it runs, the scheduler does the work.
  *
- * Any thread may call them, but open, add, start and close are for the owner only.
+ * Any thread may call them, except open, add, start and close, which are only for the owner.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 #include "engine/sched.h"
 #include "engine/tuner.h"
 
-/* How long a consumer that holds all the memory itself waits before it gets an error. */
+/* How long a consumer that holds all memory waits before it gets an error. */
 static const uint64_t loan_patience_ns = 10 * LEAT_NS_PER_S;
 /* On a busy machine, workers need up to this long to notice free bytes. */
 static const uint64_t scan_ns = LEAT_NS_PER_S / 2;
@@ -294,7 +294,7 @@ static bool is_stuck(const leat_flow *f, uint64_t ns)
     return starved_of_bytes(f) && now - LEAT_MIN(f->moved_ns, now) >= ns;
 }
 
-/* Tries refused requests again: what a cache held in use when it was last asked may be free now. */
+/* Tries refused requests again: a cache may now release bytes that were in use at the last attempt. */
 static void retry_locked(leat_flow *f)
 {
     f->reclaimed = false;
@@ -354,7 +354,7 @@ int leat_flow_next(leat_flow *f, leat_task **task, int64_t timeout_ms, leat_erro
         if (over || n) break;
         rc = await_locked(f, seen, begin, until, err);
         if (rc == 0) continue;
-        /* A result may have arrived just as the time ran out. */
+        /* A result may have arrived just when the time ended. */
         if (rc == LEAT_ETIMEDOUT && (f->out.count > 0 || f->state != LEAT__FLOW_RUNNING)) continue;
         if (rc == LEAT_ETIMEDOUT)
             leat__fail(err, rc, "%s: no result within %lld ms", f->name, (long long)timeout_ms);

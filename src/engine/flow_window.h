@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How many tasks a lean flow admits. Shared with the planner.
+ * The number of tasks that a flow with the option `lean` admits. Shared with the planner.
  */
 #ifndef LEAT_ENGINE_FLOW_WINDOW_H
 #define LEAT_ENGINE_FLOW_WINDOW_H

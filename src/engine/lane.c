@@ -59,7 +59,7 @@ static void work(void *arg)
     if (p->placement && w->lane == LEAT_LANE_CPU) leat__placement_enter(p->placement, w->place);
     leat__pool_lock(p);
     uint64_t now = leat__clock_ns();
-    bool news = false; /* something changed that other threads have not been woken for */
+    bool news = false; /* something changed, but the threads that wait for it are not woken yet */
     while (!p->stopping) {
         if (leat__sched_take(p, w, now) == 0) {
             if (news || p->dead.head || p->stirred) {

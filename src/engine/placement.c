@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Placement of CPU workers on NUMA nodes: see placement.h. Only leat's own threads are bound,
- * each by itself; the masks of the host's threads are not changed. Reads the nodes once, when a
- * pool is opened.
+ * Placement of CPU workers on NUMA nodes: see placement.h. Each thread of leat binds itself; the masks of the
+ * application's threads are not changed. Reads the nodes once, when a pool is opened.
  *
  * Memory: a bound worker allocates pages on its own node (MPOL_LOCAL), even if the process was started with
  * another policy, which was meant for unbound threads. So the pages of a worker's scratch are local, because

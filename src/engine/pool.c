@@ -361,7 +361,7 @@ int leat__pool_attach(leat_pool *p, leat_flow *f, leat_error *err)
     LEAT_ASSERT(f->state == LEAT__FLOW_OPEN && !f->attached);
     LEAT_ASSERT(f->segment_count > 0);
     int rc = start_lanes_locked(p, f, err);
-    /* without a controller thread nothing is tuned, but everything works */
+    /* without a controller thread nothing is tuned, but the flow works */
     if (rc == 0 && !f->opts.fixed && leat__controller_start(p, NULL) != 0) f->opts.fixed = 1;
     if (rc == 0) {
         f->next = p->flows;

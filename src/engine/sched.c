@@ -2,10 +2,11 @@
  *
  * The scheduler: decides which task a free worker takes, and handles finished tasks.
  *
- * A worker takes tasks of the flow with the least work so far, from its most downstream stage with a task
- * that fits (batch mode: the most upstream). Once a task was refused bytes or CPUs, stages further upstream
- * get none, so that results leave before new work enters. A refused task that is the flow's senior (the first
- * in serial order) may use the flow's floor. docs/internals/engine.md shows why that is always enough.
+ * A worker takes tasks of the flow with the least work done so far, from the flow's most downstream stage
+ * with a task that fits (batch mode: the most upstream). Once a task was refused bytes or CPUs, stages
+ * further upstream get none, so that results leave before new work enters. A refused task that is the flow's
+ * senior (the first in serial order) may use the flow's floor. docs/internals/engine.md shows why that is
+ * always enough.
  *
  * Called with the pool's lock held, except leat__sched_run.
  */
@@ -37,8 +38,8 @@ static bool source_may_run(const leat_flow *f, uint64_t now)
            leat__segment_room(&f->segments[0]) > 0;
 }
 
-/* True when an expand parent may make more children: the first in order once its last ones were passed on,
- * others up to LEAT__KIDS_AHEAD. */
+/* True when an expand parent may make more children. The first parent in order may when its last children
+ * were passed on; others may have up to LEAT__KIDS_AHEAD children. */
 static bool may_make_kids(const leat_flow *f, const leat__stage *s, const leat__node *n)
 {
     const leat__segment *seg = &f->segments[s->segment];
@@ -621,7 +622,7 @@ static void settle_source(leat_flow *f, leat__node *n, uint64_t now)
         return;
     }
     f->source_later_ns = 0;
-    if (n->rc < 0) { /* calling it again might never end */
+    if (n->rc < 0) { /* a source that is called again after an error might never end */
         n->fatal = true;
         f->source_ended = true;
         f->segments[0].closed = true;
@@ -655,7 +656,7 @@ static void settle_one(leat_flow *f, leat__stage *s, leat__node *n, int64_t delt
         return;
     }
     if (canceled || f->state != LEAT__FLOW_RUNNING) {
-        n->state = LEAT__NODE_ARRIVED; /* keeps its slot until the flow is closed */
+        n->state = LEAT__NODE_ARRIVED; /* the task keeps its slot until the flow is closed */
         return;
     }
     if (s->decl.kind == LEAT_STAGE_GATHER) bury_members(f, n);
@@ -686,7 +687,7 @@ static void finish(leat_flow *f, const int64_t delta[LEAT_BUDGET_CATS], uint64_t
     }
     if (any) {
         atomic_fetch_sub(&f->charged, (uint64_t)-sum);
-        /* This pool scans again by itself; other pools with the same budget must be notified. */
+        /* This pool scans again anyway; other pools with the same budget must be notified. */
         if (leat__budget_apply(f->budget, delta)) f->tell_others = true;
     }
     f->reclaimed = false;
@@ -765,8 +766,8 @@ static uint64_t sat_mul(uint64_t a, uint64_t b)
     return leat__mul_u64(a, b, &product) ? product : UINT64_MAX;
 }
 
-/* Computes the most bytes a task may bring to each stage, from the outputs of the stages before it. Failed
- * tasks that are returned to the consumer still hold their bytes. */
+/* Computes the maximum bytes that a task may hold when it enters each stage, from the outputs of the earlier
+ * stages. Failed tasks that are returned to the consumer still hold their bytes. */
 void leat__sched_bounds(leat_flow *f)
 {
     uint64_t held = 0, most = 0;

@@ -35,7 +35,7 @@ enum {
 typedef enum leat__node_state {
     LEAT__NODE_READY,   /* ready to run at `stage` */
     LEAT__NODE_RUNNING, /* a worker runs it, or leat_task_done will be called */
-    LEAT__NODE_ARRIVED, /* at the end of its segment */
+    LEAT__NODE_ARRIVED, /* at the end of its segment, waiting for its turn */
     LEAT__NODE_OUT,     /* waits for the consumer */
     LEAT__NODE_LOAN     /* borrowed by the consumer */
 } leat__node_state;
@@ -66,7 +66,7 @@ struct leat__node {
     bool dropped;
     bool fatal;   /* failed with an error that no policy skips */
     bool async;   /* process() returned LEAT_FLOW_PENDING */
-    bool pending; /* async, and its worker has left it */
+    bool pending; /* async, and process() has returned: the task waits for leat_task_done */
     bool early;   /* leat_task_done was called before process() returned */
 };
 
@@ -92,9 +92,9 @@ typedef struct leat__stage {
     leat_stage decl; /* decl.name points to `name` */
     char name[32];
     uint32_t segment;
-    uint32_t limit; /* most tasks at once; UINT32_MAX = no limit */
+    uint32_t limit; /* maximum tasks at once; UINT32_MAX = no limit */
     uint32_t cpu_milli;
-    uint64_t in_bound;         /* most bytes a task may bring here */
+    uint64_t in_bound;         /* maximum bytes that a task holds when it enters the stage */
     uint64_t scratch, out;     /* declared, or measured if larger */
     leat__list ready;          /* not used by ordered stages and the source */
     uint64_t turn;             /* ordered: the number that may run next */
@@ -125,7 +125,7 @@ typedef struct leat__segment {
     uint32_t inside;    /* entered, not yet retired */
     uint32_t window;    /* maximum of `inside` */
     uint64_t filled;    /* how often the window became full */
-    bool lean;          /* the window counts tasks in flight only, not those that wait in `group` */
+    bool lean;          /* the window counts only tasks in flight, not tasks that wait in `group` */
     bool closed;        /* nothing more will enter */
     leat__node **group; /* before a gather: members so far */
     uint32_t group_count;
@@ -179,7 +179,7 @@ typedef struct leat__control_state {
     uint64_t judged_items;
     bool ramped;      /* the slow start of the I/O depth is over */
     double ramp_rate; /* items/s in the last tick of the slow start */
-    bool elastic;     /* the last increase made no read slower, so the next may be larger */
+    bool elastic;     /* the last increase did not make reads slower, so the next may be larger */
     bool narrow;      /* more reads in flight only increased latency, so fewer may be enough */
     leat__retry_wait wait[LEAT__ACTIONS];
     uint32_t calm;   /* consecutive ticks in which the consumer did not wait */
@@ -209,7 +209,7 @@ struct leat_flow {
     bool source_ended;
     uint64_t source_later_ns; /* do not call the source before this time */
     uint64_t floor;
-    uint64_t out_bound; /* most bytes that one result holds */
+    uint64_t out_bound; /* maximum bytes that one result holds */
     uint64_t reclaim;   /* bytes its senior task was refused; the keepers of caches are asked to free them */
     bool reclaimed;     /* the keepers were asked since the last change */
     uint64_t moved_ns;  /* time a task was last started */

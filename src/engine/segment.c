@@ -87,7 +87,7 @@ static void retire(leat_flow *f, leat__segment *seg, leat__node *n)
     check_segment(seg);
     uint32_t index = index_of(f, seg);
     mark(f, index);
-    if (index > 0) mark(f, index - 1); /* the segment before may wait for room here */
+    if (index > 0) mark(f, index - 1); /* the previous segment may wait for space in this one */
 }
 
 void leat__segment_leave(leat_flow *f, leat__node *n)
@@ -166,7 +166,7 @@ void leat__segment_enter(leat_flow *f, uint32_t index, leat__node *n, uint64_t n
     leat__node_forward(f, n, index == 0 ? 1 : seg->first, now); /* the source has run */
 }
 
-/* Moves an ordered stage past the numbers that will not run there. */
+/* Advances the turn of ordered stages past tasks that will not run there. */
 static void advance_turns(leat_flow *f, leat__segment *seg)
 {
     for (uint32_t i = seg->first; i < seg->last; i++) {
@@ -174,7 +174,7 @@ static void advance_turns(leat_flow *f, leat__segment *seg)
         if (!(s->decl.flags & LEAT_STAGE_ORDERED)) continue;
         while (s->turn < seg->next) {
             const leat__node *n = leat__segment_at(seg, s->turn);
-            /* After a failure that ends the flow, nothing may have an effect here. */
+            /* Stop at a failure that ends the flow: no task after it may run in this stage. */
             if (n && (n->stage <= i || fails_flow(f, n))) break;
             s->turn++;
         }
@@ -206,7 +206,7 @@ static bool form_group(leat_flow *f, leat__segment *seg, uint64_t now)
         g->pub.members = (leat_task *const *)(void *)members;
         g->pub.member_count = count;
         leat__node *last = members[count - 1];
-        if (fails_flow(f, last)) { /* the flow fails at this group's place in the output */
+        if (fails_flow(f, last)) { /* the flow fails when the output reaches this group */
             g->pub.status = last->pub.status;
             g->fatal = last->fatal;
             g->pub.error = g->why = last->why;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tasks: creating, failing, emitting, lending and freeing them. Owns the nodes (each flow keeps
- * used ones for reuse). Only this file calls a task's release.
+ * Tasks: creating, failing, emitting, lending and freeing them. Owns the nodes (each flow keeps used ones for
+ * reuse). Only this file calls the release function of a task.
  *
  * Workers call it through the scheduler, any thread through leat_task_release and _done.
  */

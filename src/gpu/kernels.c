@@ -20,9 +20,9 @@
 #define GATHER_THREADS 256 /* at most as in kernels.cu */
 #define GATHER_BLOCKS                                                                                        \
     8u /* 128 KB in flight saturate the bus; more threads would only take room from other kernels */
-#define WINDOW_BLOCKS 16u /* most blocks per image; windows are spread over them */
+#define WINDOW_BLOCKS 16u /* maximum blocks per image; windows are spread over them */
 #define TILE_WARPS 4u     /* as in kernels.cu */
-#define OLDEST 75         /* least compute capability, times ten */
+#define OLDEST 75         /* minimum compute capability, times ten */
 #define GRID_Y_MAX 65535u
 
 enum { AXES, TILES, PIXELS, COLOUR, MIX, GATHER, FUNCTIONS };

@@ -17,7 +17,7 @@
 
 static int64_t number_of(const char *const *names, uint64_t count, const char *name)
 {
-    for (uint64_t i = 0; i < count; i++) /* once per class */
+    for (uint64_t i = 0; i < count; i++) /* a linear search is fast enough: it runs once per class */
         if (strcmp(names[i], name) == 0) return (int64_t)i;
     return -1;
 }

@@ -71,7 +71,7 @@ static bool is_published(const leat__bucket_pack *s)
     return info[0].fingerprint == info[1].fingerprint && info[0].samples == info[1].samples;
 }
 
-#define LOCK "lock" /* name of the lock in the folder; exists while a run lives, and after it was killed */
+#define LOCK "lock" /* name of the lock in the folder; exists while a run works, and after it was killed */
 
 static char *lock_path(const leat__bucket_pack *s)
 {
@@ -106,8 +106,8 @@ void leat__bucket_pack_unlock(leat__bucket_pack *s)
     leat__free(path);
 }
 
-/* Fails when the bucket or container does not exist, before a pack is made that cannot be stored. An answer
- * to HEAD does not tell a missing bucket from a missing object, so the object is read. */
+/* Fails when the bucket or container does not exist, before a pack is made that cannot be stored. The answer
+ * to HEAD does not distinguish a missing bucket from a missing object, so the object is read. */
 static int need_bucket(const char *remote, leat_error *err)
 {
     leat__object_get g = {.path = remote, .max = 1u << 16};
@@ -150,10 +150,10 @@ void leat__bucket_pack_close(leat__bucket_pack *s)
 }
 
 #define NOTE ".upload" /* added to a file name: the file that records its upload */
-/* In place of the upload's ID, before the tag of the object: the upload is complete. */
+/* Written instead of the upload's ID, before the tag of the object, when the upload is complete. */
 #define SENT "sent:"
-/* Added to the name of a shard: a file that exists since before the shard was sent, if the bucket had no
- * object of its name. An object that existed may belong to another set. */
+/* Added to the name of a shard: a file that is created before the shard is sent, if the bucket has no object
+ * of that name. An object that already exists may belong to another set. */
 #define OWN ".own"
 
 /* ---- shards in the bucket that no pack needs any more ------------------------------------------------ */
@@ -162,18 +162,18 @@ void leat__bucket_pack_close(leat__bucket_pack *s)
 
 typedef struct removal {
     leat__bucket_pack *stage;
-    const char *of;  /* whose shards, for the warning */
+    const char *of;  /* owner of the shards, for the warning */
     bool only_own;   /* only shards that the unfinished run sent, or was sending when it was killed */
-    uint64_t tag;    /* of the pack in the bucket that names the shards to keep; 0: there is none */
+    uint64_t tag;    /* tag of the pack in the bucket, which names the shards to keep; 0: there is no pack */
     bool replaced;   /* another run has replaced that pack: its shards may have the same names */
     bool unread;     /* that pack cannot be read, so all shards stay */
-    leat__buf names; /* the first that stay */
+    leat__buf names; /* names of the first shards that stay */
     uint64_t left;
-    leat_error why; /* the first reason */
+    leat_error why; /* the reason for the first shard that stays */
 } removal;
 
 /* Records the shards of the set that is about to be replaced, so that a killed run's successor can remove
- * them. A set that cannot be read is replaced without that, as on a local disk. */
+ * them. A set that cannot be read is replaced without a record, as on a local disk. */
 static int note_replaced(leat__bucket_pack *s, leat_error *err)
 {
     char *list = NULL;
@@ -197,7 +197,7 @@ static bool is_own(const leat__bucket_pack *s, const char *file)
     return own;
 }
 
-/* Removes the record of a shard that was removed: another run may create one of its name. */
+/* Removes the record of a shard that was removed: another run may create a shard of this name. */
 static void forget_own(const leat__bucket_pack *s, const char *file)
 {
     leat__buf path;
@@ -236,7 +236,7 @@ static void remove_shard(void *cookie, const char *file)
     if (r->replaced || (r->only_own && !is_own(r->stage, file))) return;
     char *path = leat__path_beside(r->stage->remote, file);
     leat_error *why = r->left == 0 ? &r->why : NULL;
-    int rc = r->why.code; /* a bucket that forbids to remove one forbids all */
+    int rc = r->why.code; /* a bucket that forbids removing one object forbids removing all */
     if (rc != LEAT_EPERM && !r->unread) rc = read_tag(r->stage, &tag, why);
     r->replaced = rc == 0 && tag != r->tag;
     if (rc == 0 && !r->replaced)
@@ -255,7 +255,8 @@ static void remove_shards(removal *r, const char *old)
     leat__bucket_pack *s = r->stage;
     char *kept = NULL;
     leat__buf_init(&r->names, LEAT__MEM_INGEST, 1u << 16);
-    const int known = read_tag(s, &r->tag, &r->why); /* before the list: a later change is noticed */
+    const int known =
+        read_tag(s, &r->tag, &r->why); /* read before the list, so that a later change is noticed */
     const int rc = known == 0 ? leat__set_list(s->remote, &kept, &r->why) : known;
     r->unread = rc != 0 && rc != LEAT_ENOENT;
     if (!r->unread) r->why = (leat_error){0};
@@ -284,7 +285,7 @@ static void remove_replaced(leat__bucket_pack *s)
     leat__free(old);
 }
 
-/* Removes what an unfinished run has sent of its set. */
+/* Removes the shards that an unfinished run has sent. */
 static void remove_unfinished(leat__bucket_pack *s)
 {
     char *old = NULL;
@@ -320,7 +321,8 @@ void leat__bucket_pack_forget(leat__bucket_pack *s)
     remove_replaced(s);
     remove_unfinished(s);
     (void)!leat_packer_discard(s->path, NULL);
-    (void)!leat__path_unlink(s->path, NULL); /* first: without its shards it cannot be opened */
+    (void)!leat__path_unlink(s->path,
+                             NULL); /* remove the local pack first: without its shards it cannot be opened */
     leat__buf_init(&path, LEAT__MEM_INGEST, 1u << 16);
     if (leat__dir_read(&dir, s->folder, true, NULL) != 0) dir.count = 0;
     for (size_t i = 0; i < dir.count; i++) {
@@ -374,7 +376,8 @@ static bool is_sent(leat__bucket_pack *s, const char *note, const char *path, ui
     return now.size == size && strcmp(now.id, n.id) == 0;
 }
 
-/* Uploads a shard and records it. An object that exists is this run's only if an earlier attempt sent it. */
+/* Uploads a shard and records it. An existing object belongs to this run only if an earlier attempt sent
+ * it. */
 static int send_shard(leat__bucket_pack *s, const char *path, const leat__file *f,
                       const leat__upload_opts *opts, leat_error *err)
 {
@@ -442,7 +445,7 @@ int leat__bucket_pack_publish(leat__bucket_pack *s,
         leat__fail(err, rc,
                    "%s: already exists: it appeared during the upload; the finished pack is kept in %s",
                    s->remote, s->folder);
-        remove_unfinished(s); /* sent again with `resume` */
+        remove_unfinished(s); /* `resume` sends them again */
     }
     if (rc != 0) goto out;
     s->published = true;

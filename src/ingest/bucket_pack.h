@@ -33,12 +33,12 @@ typedef struct leat__bucket_pack {
 int leat__bucket_pack_open(leat__bucket_pack *s, const char *remote, bool replace, bool resume,
                            leat_error *err) LEAT_MUST_CHECK;
 void leat__bucket_pack_close(leat__bucket_pack *s);
-/* Lets other runs use the folder: this one will not. */
+/* Unlocks the folder, so that other runs can use it. */
 void leat__bucket_pack_unlock(leat__bucket_pack *s);
 
 /* Removes all local files of earlier runs, aborts their uploads and removes the shards that they sent, unless
  * the pack in the bucket names them; a warning names those that stay. Called before the pack is written
- * again: a finished pack that stayed could be taken for that of the new run when this one is killed. */
+ * again. Otherwise, if this run is killed, an old finished pack could be taken for its result. */
 void leat__bucket_pack_forget(leat__bucket_pack *s);
 /* True when a finished pack is waiting for its upload. */
 bool leat__bucket_pack_ready(const leat__bucket_pack *s);

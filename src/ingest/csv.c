@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A CSV reader: a small state machine over single characters. A packing run reads its manifest only
- * twice but every image, so correctness matters here, not speed. One thread.
+ * A CSV reader: a small state machine over single characters. A packing run reads its manifest only twice, so
+ * correctness matters here, not speed. One thread.
  */
 #include "ingest/csv.h"
 

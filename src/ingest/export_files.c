@@ -11,8 +11,9 @@
  * of the same run, so the second one counts as not written. Links in the folder are not followed: all
  * output stays below it.
  *
- * With WebDataset shards, all fields of a sample become members of a tar file. Files and shards get
- * their final names when they are complete; shards that replace others, when all are. One thread.
+ * With WebDataset shards, all fields of a sample become members of a tar file. Files and shards get their
+ * final names when they are complete; shards that replace others get them when all shards are complete. One
+ * thread.
  */
 #include <leat/ingest.h>
 #include <leat/pack.h>
@@ -510,15 +511,15 @@ static int check_shard(const char *path, bool tar, leat_error *err)
     return ours ? leat__fail(err, LEAT_EEXIST, "%s: already exists", path) : leat__shard_foreign(path, err);
 }
 
-/* True for names as of shards: at least five digits and the ending. */
+/* True for names of shards: at least five digits and the extension. */
 static bool is_shard(const leat_export_opts *o, const char *name)
 {
     const size_t digits = strspn(name, "0123456789");
     return digits >= 5 && strcmp(name + digits, o->to == LEAT_EXPORT_WEBDATASET ? ".tar" : ".parquet") == 0;
 }
 
-/* Refuses a shard's name that is taken before the first one is written. With `replace` this is the first
- * name, unless a shard of leat has it; a later one is checked when it is known that it is needed. */
+/* Refuses names of shards that are taken, before the first shard is written. With `replace` only the first
+ * name is checked, which may belong to a shard of leat; later names are checked when they are needed. */
 static int check_shards(const leat_export_opts *o, leat_error *err)
 {
     const bool tar = o->to == LEAT_EXPORT_WEBDATASET;
@@ -580,7 +581,7 @@ static int remove_shard(const leat_export_opts *o, const char *name, bool *remov
     return rc;
 }
 
-/* Removes what follows the last shard: unfinished ones of a killed run and, with `replace`, those of an
+/* Removes shards after the last one: unfinished shards of a killed run and, with `replace`, shards of an
  * earlier, longer run, up to a gap in the numbers. Other files stay and are counted. */
 static int remove_later(const leat_export_opts *o, uint64_t first, leat_export_stats *st, leat_error *err)
 {

@@ -38,7 +38,7 @@ struct leat__encoder {
     leat__resizer *resizer;
     leat__planes planes, frame;       /* pixels to encode; a frame before it is shrunk */
     leat__tile_density density;       /* density of new tiles */
-    leat__buf work, jpeg;             /* the encoded image; a restored or newly made JPEG */
+    leat__buf work, jpeg;             /* work: the encoded image; jpeg: a restored or newly made JPEG */
     const leat__inspector *inspector; /* for the next image, or NULL */
     void *looker;
 };
@@ -160,8 +160,8 @@ static bool take_coefs(void *ctx, const leat__jpeg_scan *scan, leat__jpeg_cursor
     return t->rc == 0;
 }
 
-/* Finds the entry points of an ordinary JPEG. *whole: the file was read to its end and is valid;
- * false when only decoding can tell. */
+/* Finds the entry points of an ordinary JPEG. *whole: the file was read to its end and is valid; false when
+ * it must be decoded to find out. */
 static int index_jpeg(leat__encoder *e, leat__records *run, leat__item *item, const uint8_t *data, size_t len,
                       bool *whole, leat_error *err)
 {
@@ -491,7 +491,7 @@ static int restore(leat__encoder *e, const leat__tile_tables *from, const uint8_
     return 0;
 }
 
-/* Stores the image at `data` without re-encoding: verifies it, then tiles or keeps it. `restored`: it
+/* Stores the image at `data` without re-encoding: verifies it, then tiles or keeps it. `restored`: the image
  * is in e->jpeg. `entries`: size of its existing entry points. */
 static int keep(leat__encoder *e, leat__records *run, leat__item *item, leat__image_info *info,
                 const uint8_t *data, size_t len, bool restored, size_t entries, uint8_t flags,

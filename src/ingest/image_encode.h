@@ -51,7 +51,8 @@ int leat__encoder_image(leat__encoder *e, leat__records *run, leat__record *r, l
  * Frames are excluded: the inspector gets them later. */
 void leat__encoder_watch(leat__encoder *e, const leat__inspector *inspector, void *looker);
 
-/* Memory to process an image: `work` is needed only meanwhile, `result` is a bound on what stays. */
+/* Memory to process an image: `work` is needed only while the image is processed, `result` is a bound on the
+ * bytes that remain. */
 typedef struct leat__encode_bytes {
     uint64_t work, result;
 } leat__encode_bytes;

@@ -232,10 +232,14 @@ static int encode_record(ingest *in, encoding *e, leat__records *run, leat__reco
         int rc = leat__encoder_image(e->encoder, run, r, &r->items[f], from, &why);
         LEAT_TRY(settle(run, r, rc, &why, err));
     }
-    if (large) leat__encoder_close(&e->encoder); /* the inspector may decode the image again */
+    if (large)
+        leat__encoder_close(
+            &e->encoder); /* free the encoder's memory first: the inspector may decode the image again */
     leat_error why = {0};
     int rc = x ? leat__inspect_record(x, e->looker, run, r, in->inspected, in->plan.tables, &why) : 0;
-    if (large) close_encoding(in, e); /* its memory is not charged to the next record */
+    if (large)
+        close_encoding(in,
+                       e); /* its memory must not count for the next record, which is not charged for it */
     return settle(run, r, rc, &why, err);
 }
 
@@ -427,7 +431,7 @@ static int leave_out(ingest *in, leat__records *run, const leat__record *r, leat
     if (in->opts->skip_errors && r->failed) {
         const char *path = leat__source_remote_path(in->source, run, r);
         leat__source_record again = {in->source, run, r};
-        if (leat__source_pack_of(in->source, r->origin)) /* its index was read */
+        if (leat__source_pack_of(in->source, r->origin)) /* the index of the pack was read */
             LEAT_TRY(leat__outage_delivered(&in->outage, path, err));
         outage = leat__outage_failed(&in->outage, path, r->error, leat__source_again, &again);
     }
@@ -646,7 +650,7 @@ static int finish(ingest *in, leat_error *err)
     in->stats->blank_labels = in->source->blank_labels;
     in->stats->blank_label_line = in->source->blank_label_line;
     int rc = refuse_empty(in, err);
-    if (rc != 0) { /* keep the list: it says why */
+    if (rc != 0) { /* keep the list: it contains the reason */
         (void)!leat__skipped_list_publish(&in->report, NULL);
         return rc;
     }
@@ -730,7 +734,8 @@ static int find_inspected(ingest *in, leat_error *err)
 static int open_source(ingest *in, leat_error *err)
 {
     LEAT_TRY(leat__source_open(&in->source, in->opts, err));
-    const char *defaults = in->opts->defaults; /* a default of all numbers is right for any source */
+    const char *defaults =
+        in->opts->defaults; /* "*=-1", a default for all numbers, is accepted for any source */
     if (defaults && strcmp(defaults, "*=-1") == 0) defaults = NULL;
     if ((in->opts->members || defaults || in->opts->infer) && strcmp(in->source->ops->kind, "tar") != 0)
         return leat__fail(err, LEAT_EINVAL, "%s: not a tar shard, so `%s` has no effect",
@@ -742,8 +747,9 @@ static int open_source(ingest *in, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "%s: not a folder of images, so `strict` has no effect",
                           in->opts->sources[0]);
     if (in->opts->append && in->source->total == 0 && strcmp(in->source->ops->kind, "folder") == 0)
-        return leat__fail(err, LEAT_EDATA, "%s: nothing to append: no samples were found",
-                          in->opts->sources[0]); /* checked now: an empty folder has other fields */
+        return leat__fail(
+            err, LEAT_EDATA, "%s: nothing to append: no samples were found",
+            in->opts->sources[0]); /* checked before the fields: those of an empty folder would differ */
     strncpy(in->stats->source_kind, in->source->ops->kind, sizeof in->stats->source_kind - 1);
     in->stats->fields = in->source->field_count;
     leat__records_pool_init(&in->spare, in->source->field_count, SHELF);

@@ -69,7 +69,7 @@ int leat__inspect_record(const leat__inspector *x, void *looker, leat__records *
     leat__buf_init(&key, LEAT__MEM_INGEST, 4u << 20);
     if (r->frame_field == field) {
         rc = look_at_frames(x, looker, run, r, tables, &key, err);
-    } else { /* another field has the frames: all samples have this image */
+    } else { /* the frames are those of another field: all samples share this image */
         rc = frame_key(run, r, 0, &key, err);
         if (rc == 0) rc = look(x, looker, run, leat__buf_str(&key), &r->items[field], tables, err);
     }

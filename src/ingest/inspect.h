@@ -19,9 +19,9 @@ typedef struct leat__inspector {
     /* Opens and closes the looker of a thread. */
     int (*open)(void *cookie, void **looker, leat_error *err);
     void (*close)(void *cookie, void *looker);
-    /* Receives the coefficients of an image that is tiled or kept, so that `look` need not decode its
-     * bytes: grid_y rows of each component, in one call or several, from the top. NULL: those given
-     * so far belong to an image that `look` will not get. May be NULL. */
+    /* Receives the coefficients of an image that is tiled or kept, so that `look` need not decode its bytes:
+     * grid_y rows of each component, in one call or several, from the top. NULL: the coefficients given so
+     * far belong to an image that `look` will not get. May be NULL. */
     int (*coefs)(void *cookie, void *looker, const leat__jpeg_coefs *coefs, leat_error *err);
     /* Appends the findings about an image to `found`; data NULL: the sample has no image. Any thread.
      * `data` is followed by LEAT__CODEC_PADDING readable bytes. LEAT_ENOMEM ends the run; with

@@ -329,7 +329,7 @@ int leat__merge_classes(leat_packer *packer, leat__source *packs, leat_error *er
     return 0;
 }
 
-/* Adds the source names of `next` to `all`. Returns false when they differ in anything else. */
+/* Adds the source names of `next` to `all`. Returns false when the provenances differ in anything else. */
 static bool join_sources(json_t *all, json_t *next)
 {
     json_t *names = json_incref(json_object_get(all, "names")),

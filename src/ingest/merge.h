@@ -10,7 +10,8 @@
 #include "ingest/source.h"
 #include "ingest/where.h"
 
-/* What to do with a sample whose key another one has. Samples without a step are copied unchanged. */
+/* What to do with a sample whose key is the key of another one. Samples without a step are copied
+ * unchanged. */
 typedef struct leat__merge_step {
     uint64_t sample; /* number over all packs */
     uint64_t rename; /* 0 = omit it; N = rename it to KEY-N */

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tells an outage of remote storage, which ends a run, from a record that cannot be read, which is left out.
- * Reads overlap and are repeated, so neighbours say nothing about a failure, and an outage may be over when
- * the failure is noticed. So the failed record is read again: if that works, storage had failed. Else the
- * file of the last record read from the same host or bucket is opened again: if that fails, storage fails for
- * all. An object may be readable at its end, which opens it, but not in the middle: then only the records
- * there are left out.
- *
- * A host that has delivered nothing is a dead one of a list. Only as long as nothing was read at all, many
- * consecutive failures are an outage. A file of many records that was replaced or removed (LEAT_ECHANGED) and
- * a bucket that was removed end the run at once.
+ * Distinguishes an outage of remote storage, which ends a run, from a record that cannot be read, which is
+ * skipped. Reads overlap and are repeated, so neighbouring records do not explain a failure, and the outage
+ * may be over when the failure is noticed. So the failed record is read again: if that works, storage had
+ * failed. Otherwise the file of the last record read from the same host or bucket is opened again: if that
+ * fails, storage fails for all. An object may be readable at its end, which is enough to open it, but not in
+ * the middle: then only the records there are skipped. A host that has delivered nothing is a dead host in a
+ * list. Only while nothing was read at all, many consecutive failures count as an outage. A file of many
+ * records that was replaced or removed (LEAT_ECHANGED) and a bucket that was removed end the run at once.
  */
 #ifndef LEAT_INGEST_OUTAGE_H
 #define LEAT_INGEST_OUTAGE_H
@@ -24,8 +22,8 @@
 
 typedef struct leat__outage {
     char *delivered[LEAT__OUTAGE_HOSTS]; /* the last path that was read, per host or bucket */
-    uint32_t hosts;                      /* first this many entries are set */
-    uint32_t failures;                   /* storage failed for this many records, while nothing was read */
+    uint32_t hosts;                      /* number of entries that are set */
+    uint32_t failures;                   /* consecutive failures of storage, while nothing was read */
 } leat__outage;                          /* all zeros at first */
 
 void leat__outage_reset(leat__outage *o);
@@ -33,8 +31,8 @@ void leat__outage_reset(leat__outage *o);
 /* Notes a record that was read. `path` is NULL when it is not in remote storage. */
 int leat__outage_delivered(leat__outage *o, const char *path, leat_error *err) LEAT_MUST_CHECK;
 
-/* Returns what to say when the record failed because of an outage; NULL when it is to be left out. `path` is
- * NULL as above. `again` reads the record once more; NULL: its file is opened. */
+/* Returns the message when the record failed because of an outage; NULL when the record must be skipped.
+ * `path` is NULL as above. `again` reads the record once more; NULL: its file is opened. */
 typedef int (*leat__outage_read)(void *cookie);
 const char *leat__outage_failed(leat__outage *o, const char *path, const leat_error *why,
                                 leat__outage_read again, void *cookie);

@@ -14,7 +14,7 @@
 #define PER_THREAD (UINT64_C(128) << 20)
 #define SMALL (UINT64_C(64) << 20)
 #define LOOK 4096           /* runs checked for the memory they need */
-#define HELD_MOST 64        /* larger windows assume that the other runs are as large as the last one */
+#define HELD_MOST 64        /* in larger windows, the other runs count as large as the last one */
 #define SLACK (256u << 10)  /* growth of a run's buffers */
 #define TABLES (384u << 10) /* for training tile tables: counts, and growth of buffers */
 #define LOANS 2             /* results that the caller of a flow may borrow: the default of leat_flow_opts */
@@ -92,12 +92,12 @@ static void keep_largest(largest *l, uint64_t bytes)
 
 /* The largest runs of a source. */
 typedef struct survey {
-    largest held;       /* what runs hold when they wait for bytes */
-    largest most;       /* what they hold and request at most */
-    uint64_t work;      /* most memory to process one image */
-    uint64_t both;      /* most that a single run takes */
-    uint64_t list;      /* most that a single run holds when it was listed */
-    uint64_t list_need; /* what the list stage requests for a run */
+    largest held;       /* bytes that the runs hold while they wait for more */
+    largest most;       /* maximum bytes that the runs hold and request */
+    uint64_t work;      /* maximum memory to process one image */
+    uint64_t both;      /* maximum bytes that a single run takes */
+    uint64_t list;      /* maximum bytes that a single run holds after listing */
+    uint64_t list_need; /* bytes that the list stage requests for a run */
     bool sampled;       /* not every run was read */
 } survey;
 
@@ -207,8 +207,8 @@ uint64_t leat__pack_memory_enough(const leat_ingest_opts *opts, const leat__pack
         return LEAT_MAX(LEAT_MAX(alone, SMALL),
                         round_up(floor + sum_of(&v, &v.most, window) + threads * v.work));
     const uint64_t together = round_up(sum_of(&v, &v.held, window) + v.work);
-    /* A small budget is declared as a whole: tasks run one at a time. It is named only where every larger
-     * budget is enough, too. */
+    /* With a small budget, the scratch memory is the whole budget, so tasks run one at a time. Such a budget
+     * is named only if every larger one is also enough. */
     return together <= SMALL ? alone : LEAT_MAX(LEAT_MAX(alone, SMALL), together);
 }
 
@@ -217,7 +217,7 @@ int leat__pack_memory_explain(int rc, const leat_ingest_opts *opts, const leat__
 {
     if (rc != LEAT_EBUDGET || opts->memory == 0) return rc;
     const uint64_t enough = leat__pack_memory_enough(opts, flow);
-    if (enough <= opts->memory) { /* not all images were read to find it */
+    if (enough <= opts->memory) { /* the survey did not read all images */
         const leat_error why = err ? *err : (leat_error){0};
         return leat__fail(err, LEAT_EBUDGET,
                           "%s; without `memory`, images too large for the default are processed alone",

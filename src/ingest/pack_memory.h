@@ -18,8 +18,8 @@ typedef struct leat__pack_memory {
     leat_budget *budget;
     uint64_t large;   /* images that need more are large */
     uint64_t ceiling; /* images that need more are refused */
-    uint64_t most;    /* the same limit in a flow with a small budget */
-    uint64_t others;  /* bytes that such a flow needs besides this image */
+    uint64_t most;    /* the limit for images in a flow with a small budget */
+    uint64_t others;  /* bytes that such a flow needs besides the image */
 } leat__pack_memory;
 
 /* Sets the limits. Default: 128 MiB per thread, at least 256 MiB, but never more than half of the
@@ -59,8 +59,8 @@ typedef struct leat__pack_flow {
  * list, all threads process the largest image, and the floor of the flow is added. A source of more than
  * 4,096 runs is sampled. Images in a bucket are not read for it. */
 uint64_t leat__pack_memory_enough(const leat_ingest_opts *opts, const leat__pack_flow *flow);
-/* Names the sufficient budget in an error about a budget that is too small; returns rc. When that is not
- * known, because not all images were read, it adds that packing without `memory` needs none. */
+/* Adds the sufficient budget to an error about a budget that is too small; returns rc. If the budget is not
+ * known, because not all images were read, adds that packing without `memory` works with any image. */
 int leat__pack_memory_explain(int rc, const leat_ingest_opts *opts, const leat__pack_flow *flow,
                               leat_error *err);
 

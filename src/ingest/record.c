@@ -203,13 +203,13 @@ uint64_t leat__records_held(const leat__records *run)
            held(&run->found) + (uint64_t)run->fields * LEAT__RECORDS_MOST * sizeof(leat__item);
 }
 
-/* Returns the most that held() and leat__records_growth(b, bytes) are together. */
+/* Returns the maximum of held() plus leat__records_growth(b, bytes). */
 static uint64_t grown(const leat__buf *b, uint64_t bytes)
 {
     return LEAT_MAX(b->len + bytes + SLACK, KEEP_BYTES) + SLACK;
 }
 
-/* Returns the most that held() is for a small buffer, which doubles when it grows. */
+/* Returns the maximum of held() for a small buffer, which doubles when it grows. */
 static uint64_t small(const leat__buf *b)
 {
     return LEAT_MAX(2 * b->len, KEEP_SMALL);

@@ -14,7 +14,7 @@
 #include "base/thread.h"
 #include "io/dir.h"
 
-#define LEAT__RECORDS_MOST 16            /* most records per run */
+#define LEAT__RECORDS_MOST 16            /* maximum records per run */
 #define LEAT__RECORDS_BYTES (512u << 10) /* a run is full when its input reaches this size */
 #define LEAT__RECORDS_NOWHERE SIZE_MAX
 
@@ -36,7 +36,7 @@ typedef struct leat__record {
     size_t key, key_size; /* in run->text */
     size_t path;          /* in run->text: a file still to be read, or LEAT__RECORDS_NOWHERE */
     uint64_t sample;      /* number of a sample still to be read from a pack */
-    uint32_t origin;      /* index of its pack */
+    uint32_t origin;      /* index of the pack that the sample is in */
     uint32_t path_field;  /* the field that gets the file's bytes */
     uint64_t size_hint;   /* bytes still to be read */
     uint64_t bytes_in;
@@ -60,7 +60,7 @@ typedef struct leat__records {
     leat__buf frames; /* leat__item of each frame */
     leat__buf found;  /* findings of inspectors, see inspect.h */
     uint64_t pending; /* bytes still to be read */
-    uint64_t decode;  /* most memory that processing one of its images takes, besides the results */
+    uint64_t decode;  /* maximum memory that processing one of its images takes, besides the results */
     uint64_t result;  /* a bound on the bytes of its encoded images */
     bool large;       /* an image is too large for the flow: see pack_memory.h */
     struct leat__records *next;
@@ -104,12 +104,13 @@ static inline const uint8_t *leat__records_data(const leat__records *run, const 
 void leat__records_fail(leat__record *r, const leat_error *err);
 
 uint64_t leat__records_held(const leat__records *run); /* bytes of memory that the run keeps */
-/* Returns by how much that grows when `bytes` are added to one of its buffers, which doubles as it grows. */
+/* Returns by how much leat__records_held grows when `bytes` are added to a buffer of the run. Buffers double
+ * when they grow. */
 uint64_t leat__records_growth(const leat__buf *b, uint64_t bytes);
-/* Returns the most memory that any run with these records requests while it is processed, including buffers
+/* Returns the maximum memory that a run with these records requests while it is processed, including buffers
  * of its last use. `result`: bytes that encoding adds. */
 uint64_t leat__records_most(const leat__records *run, uint64_t result);
-/* Returns the most memory that a run of names keeps, including buffers of its last use. */
+/* Returns the maximum memory that a run of names keeps, including buffers of its last use. */
 uint64_t leat__records_first(uint32_t fields);
 
 #endif

@@ -19,7 +19,8 @@ int leat__ingest_provenance(const leat_ingest_opts *opts, const leat__encode_pla
 /* Returns the hash of sources and settings; resuming requires the same. */
 uint64_t leat__ingest_identity(const leat_ingest_opts *opts, const leat__buf *provenance);
 
-/* Fails when the pack or the list of skipped samples would replace an input; a merged pack may. */
+/* Fails when the pack or the list of skipped samples would replace an input; a merged pack may replace
+ * one. */
 int leat__ingest_spare(const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

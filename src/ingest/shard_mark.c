@@ -22,7 +22,7 @@
 static const char parquet_pair[] = "\x18\x04" LEAT__SHARD_OWNER "\x18\x06"
                                    "export";
 
-/* The size in a header that leat writes: octal digits, or base 256 from 2^33 on. */
+/* Reads the size in a header that leat writes: octal digits, or base 256 from 2^33 on. */
 static bool size_of(const char *head, uint64_t *size)
 {
     *size = 0;
@@ -38,8 +38,8 @@ static bool size_of(const char *head, uint64_t *size)
     return true;
 }
 
-/* Every member has the mark, and nothing follows the end of the archive: members that another tool has added
- * would be lost. */
+/* Sets *ours when every member has the mark and nothing follows the end of the archive. Members that another
+ * tool has added would be lost. */
 static int tar_marked(const leat__file *f, bool *ours, leat_error *err)
 {
     const uint64_t end = leat__file_size_at_open(f);

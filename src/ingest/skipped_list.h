@@ -26,8 +26,8 @@ int leat__skipped_list_add(leat__skipped_list *r, const char *key, size_t key_si
                            leat_error *err) LEAT_MUST_CHECK;
 /* Gives the list its final name. */
 int leat__skipped_list_publish(leat__skipped_list *r, leat_error *err) LEAT_MUST_CHECK;
-/* Counts the lines of the list of a killed run whose pack is complete, and gives it its final name if that
- * run did not. No lines when `path` is NULL or does not exist. */
+/* Counts the lines of the list of a killed run whose pack is complete, and renames the list if that run did
+ * not. No lines when `path` is NULL or does not exist. */
 int leat__skipped_list_recall(const char *path, uint64_t *lines, leat_error *err) LEAT_MUST_CHECK;
 /* Closes an unfinished list; keeps it for a resumed run unless `discard` is set. */
 void leat__skipped_list_close(leat__skipped_list *r, bool discard);

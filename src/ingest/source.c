@@ -71,7 +71,7 @@ int leat__source_field(leat__source *s, const char *name, leat_field_type type, 
 int64_t leat__source_class(leat__source *s, const char *name, leat_error *err)
 {
     if (!leat__utf8_valid(name, strlen(name), NULL)) {
-        char shown[256]; /* not made valid silently: two names could become equal */
+        char shown[256]; /* not repaired silently: two names could become equal */
         return leat__fail(err, LEAT_EDATA, "the class name \"%s\" is not UTF-8: rename it",
                           leat__str_shown(name, shown, sizeof shown));
     }

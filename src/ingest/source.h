@@ -34,7 +34,7 @@ struct leat__source {
     uint64_t class_count, class_capacity;
     uint64_t total;      /* records, 0 when unknown */
     uint64_t max_sample; /* bytes of one sample, from the options */
-    bool remote;         /* its files are in a bucket: a read is a round trip */
+    bool remote;         /* the files are in a bucket: a read is a round trip */
     bool skim;           /* skipping records that a resumed pack already has */
     uint64_t ignored;    /* number of files that are not samples by their names */
     char ignored_first[64];
@@ -42,7 +42,7 @@ struct leat__source {
     uint64_t missing;    /* number of samples without a value that others have */
     uint64_t in_folders; /* tar shards of images alone: number of samples, when they are in several folders */
     uint64_t blank_labels,
-        blank_label_line; /* manifests: class names with a blank at an end; the first's line */
+        blank_label_line; /* manifests: class names with a blank at an end; line of the first such name */
 };
 
 /* Opens the paths: one folder or manifest, any number of tar shards, TFRecord files or packs, or
@@ -50,7 +50,7 @@ struct leat__source {
 int leat__source_open(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 void leat__source_close(leat__source **s);
 
-/* Opens one kind of source each. */
+/* Each function opens one kind of source. */
 bool leat__source_is_image(const char *name); /* by its extension, like the folder source */
 int leat__source_folder(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 int leat__source_tar(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
@@ -86,8 +86,8 @@ void leat__source_pack_number(leat__source *s, uint32_t which, uint32_t field, c
 /* Returns the samples to omit or rename, or NULL for none. The source owns it. */
 struct leat__merge *leat__source_pack_merge(leat__source *s);
 
-/* The functions below are for the kinds. Allocates a source; `size` is that of the struct whose first
- * member it is. */
+/* The functions below are for the kinds of sources. leat__source_new allocates a source; `size` is the size
+ * of the struct of which it is the first member. */
 void *leat__source_new(const leat__source_ops *ops, size_t size, const leat_ingest_opts *opts);
 /* Adds a field and returns its number, or a negative error. */
 int leat__source_field(leat__source *s, const char *name, leat_field_type type,
@@ -98,7 +98,7 @@ int64_t leat__source_class(leat__source *s, const char *name, leat_error *err) L
 /* Sorts classes by bytes, like torchvision's ImageFolder, so that labels are the same in both. */
 void leat__source_classes_sort(leat__source *s);
 int64_t leat__source_class_find(const leat__source *s, const char *name); /* in sorted classes, or -1 */
-/* The columns that become the field "label", in this order; python/leat/_formats.py has the same. */
+/* The columns that become the field "label", in this order; the same list as in python/leat/_formats.py. */
 #define LEAT__SOURCE_LABEL_NAMES 7
 extern const char *const leat__source_label_names[LEAT__SOURCE_LABEL_NAMES];
 /* Reads the file at r->path into field r->path_field. */

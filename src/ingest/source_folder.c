@@ -276,7 +276,7 @@ static void folder_close(leat__source *base)
 /* Finds the classes and counts the files, for the progress bar; a link to a folder counts as one. */
 static int count_below(folder_source *s, leat__buf *path, int depth, uint64_t *files, leat_error *err)
 {
-    if (depth >= DEPTH_MAX) return 0; /* the walk will report it */
+    if (depth >= DEPTH_MAX) return 0; /* the walk will report the error */
     leat__dir dir = {0};
     size_t len = path->len;
     int rc = s->ahead ? leat__dir_ahead_read(s->ahead, &dir, leat__buf_str(path), err)

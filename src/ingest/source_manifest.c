@@ -39,7 +39,7 @@ typedef struct column {
 typedef struct manifest_source {
     leat__source base;
     const char *path; /* owned by the caller */
-    char *shown;      /* the same, without the query of a signed URL */
+    char *shown;      /* the path without the query of a signed URL */
     leat__buf folder; /* folder of the manifest, with a slash, or empty */
     bool json;
     char delimiter;
@@ -267,7 +267,8 @@ static leat_field_type type_of(const manifest_source *s, const column *c)
     return LEAT_FIELD_TEXT;
 }
 
-/* The columns labels and cls are labels only with whole numbers: they may also be lists or text. */
+/* Chooses the label column. `labels` and `cls` are labels only if they have whole numbers: they may also be
+ * lists or text. */
 static int choose_label(const manifest_source *s)
 {
     for (size_t i = 0; i < LEAT__SOURCE_LABEL_NAMES; i++) {
@@ -279,7 +280,7 @@ static int choose_label(const manifest_source *s)
     return -1;
 }
 
-/* Fails and names the columns that were found: a missing header or another separator shows in them. */
+/* Fails and names the columns that were found, which shows a missing header or another separator. */
 static int fail_path(const manifest_source *s, leat_error *err)
 {
     char found[200] = "";
@@ -350,7 +351,7 @@ static int check_labels(const manifest_source *s, leat_error *err)
 
 static int collect_class(manifest_source *s, const char *name, leat_error *err)
 {
-    if (name[0] == '\0') return 0; /* an error of its row */
+    if (name[0] == '\0') return 0; /* an empty name is an error, reported with its row */
     if ((is_blank(name[0]) || is_blank(name[strlen(name) - 1])) && s->base.blank_labels++ == 0)
         s->base.blank_label_line = s->csv.line;
     int64_t n = leat__source_class(&s->base, name, err);
@@ -544,7 +545,7 @@ static int set_path(manifest_source *s, leat__records *run, leat__record *r, con
     r->path = rc == 0 ? leat__records_text(run, full.data, full.len) : LEAT__RECORDS_NOWHERE;
     leat__buf_reset(&full);
     r->path_field = (uint32_t)s->base.image_field;
-    r->size_hint = 128u << 10; /* unknown until it is opened */
+    r->size_hint = 128u << 10; /* the size is unknown until the file is opened */
     return r->path == LEAT__RECORDS_NOWHERE ? no_memory(err) : 0;
 }
 

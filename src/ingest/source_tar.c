@@ -48,7 +48,7 @@ typedef struct tar_source {
     leat__buf folder; /* of the first sample */
     uint64_t samples;
     bool several;    /* samples are in more than one folder */
-    uint16_t fields; /* of the current sample, as seen_names.h counts them */
+    uint16_t fields; /* fields of the current sample, as bits for seen_names.h */
 } tar_source;
 
 /* Returns the length of the path up to the first dot of its last part; the extension follows the dot. */
@@ -222,8 +222,8 @@ static void fill_missing(tar_source *s, leat__record *r)
     if (missing && !r->failed) s->base.missing++;
 }
 
-/* Counts samples of images alone that are in several folders: probably folders of classes, whose names are
- * not used. */
+/* Counts samples that are only images, in several folders. These are probably folders of classes, whose names
+ * are not used. */
 static void note_folder(tar_source *s)
 {
     const char *name = leat__buf_str(&s->stem);
@@ -264,7 +264,7 @@ static int tar_next(leat__source *base, leat__records *run, leat__record *r, boo
     leat_error why = {0};
     bool torn = false;
     int rc = read_group(s, run, r, end, &torn, &why);
-    /* ends the run: a part of the sample is already in the pack, so it cannot be left out */
+    /* end the run: a part of the sample is already in the pack, so the sample cannot be skipped */
     if (rc == 0 && torn)
         return leat__fail(err, LEAT_EDATA,
                           "%s: the members of \"%s\" are not side by side; make it with tar --sort=name, or "
@@ -321,7 +321,7 @@ static int find_fields(tar_source *s, uint32_t samples, leat_error *err)
                 LEAT_TRY(add_field(s, ext, name, err));
             s->pending = false;
             int rc = advance(s, &end, s->base.field_count > 0 ? NULL : err);
-            /* a damaged shard is reported when it is packed */
+            /* packing will report a damaged shard */
             if (rc != 0 && s->base.field_count == 0) return rc;
             if (rc != 0) end = true;
         }
@@ -435,7 +435,7 @@ static int look_for_kinds(tar_source *s, bool *seen, leat__buf *kinds, int *miss
             note_kind(kinds, ext);
         }
         s->pending = false;
-        if (rc != 0) close_shard(s); /* a damaged shard is reported when it is packed */
+        if (rc != 0) close_shard(s); /* packing will report a damaged shard */
     }
     *missing = -1;
     return 0;

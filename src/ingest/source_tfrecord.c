@@ -36,7 +36,7 @@
 typedef struct column {
     char *name;
     leat__tf_kind kind;
-    bool several, image, text; /* true for the values seen so far */
+    bool several, image, text; /* true if all values seen so far fit */
     uint32_t rows;
     int field;
 } column;
@@ -48,7 +48,7 @@ typedef struct tf_source {
     leat__stream *stream;
     leat__buf record;
     uint64_t number; /* number of the current record */
-    uint64_t offset; /* its start, in the decompressed file */
+    uint64_t offset; /* start of the record in the decompressed file */
     bool named;      /* the last error already names file and record */
     column *columns;
     uint32_t column_count, learned;

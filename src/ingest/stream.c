@@ -162,8 +162,8 @@ void leat__stream_close(leat__stream **stream)
     *stream = NULL;
 }
 
-/* Each of these readers consumes s->in and reports how much it wrote; 0 written with input left means
- * "call again". */
+/* Readers: each consumes s->in and reports how many bytes it wrote. 0 bytes with input left means "call
+ * again". */
 static int read_plain(leat__stream *s, uint8_t *buf, size_t len, size_t *wrote, leat_error *err)
 {
     *wrote = LEAT_MIN(len, s->in_len);

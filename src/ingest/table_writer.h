@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tables are written by the Python package with pyarrow, which registers a function for it.
+ * The Python package writes tables with pyarrow. It registers a function here.
  */
 #ifndef LEAT_INGEST_TABLE_WRITER_H
 #define LEAT_INGEST_TABLE_WRITER_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes tar shards: FOLDER/00000.tar, 00001.tar … The same members give the same bytes (no times, and
- * the owner is always "leat"). All members of a sample are in one shard. A shard is named
- * NNNNN.tar.partial until it is complete or, with `replace`, until all are: a failed run leaves the
- * shards of an earlier one unchanged. Only shards of leat are replaced. One thread.
+ * Writes tar shards: FOLDER/00000.tar, 00001.tar … The same members give the same bytes (no times, and the
+ * owner is always "leat"). All members of a sample are in one shard. A shard is named NNNNN.tar.partial until
+ * it is complete or, with `replace`, until all shards are complete: a failed run leaves the shards of an
+ * earlier run unchanged. Only shards of leat are replaced. One thread.
  */
 #ifndef LEAT_INGEST_TAR_WRITE_H
 #define LEAT_INGEST_TAR_WRITE_H

@@ -23,7 +23,7 @@
 
 #define IMAGES 300
 #define IO_DEPTH 4
-#define REMOTE_DEPTH 32 /* in flight at a time, since a read is a round trip */
+#define REMOTE_DEPTH 32 /* images in flight at a time, since a read is a round trip */
 #define FILE_MAX (UINT64_C(1) << 36)
 #define COUNTS_BYTES (256u << 10) /* counts per image, including headers */
 
@@ -68,8 +68,8 @@ static void release_lesson(void *cookie, void *data)
 
 /* ---- list ---- */
 
-/* Reads the next record of the source; *wanted: this record is used. Files too large for the flow are not:
- * packing reads them one at a time. */
+/* Reads the next record of the source; *wanted: this record is used. Files too large for the flow are not
+ * used, since packing reads them one at a time. */
 static int next_record(training *t, lesson *l, bool *wanted, leat_error *err)
 {
     leat__records_pool_give(&t->spare, l->run);

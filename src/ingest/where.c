@@ -22,7 +22,7 @@ typedef enum compare { EQ, NE, LT, LE, GT, GE } compare;
 typedef struct node {
     kind kind;
     compare op;           /* COMPARE */
-    bool negated;         /* IN: not in */
+    bool negated;         /* IN: "not in" */
     bool range;           /* IN: a range; right is low, then high */
     uint32_t left, right; /* OR, AND, COMPARE; NOT, IN: left. IN: right is the first of
                              `count` choices */
@@ -103,7 +103,7 @@ static bool take(parser *p, const char *sign)
     return true;
 }
 
-/* Consumes a word such as "and" if it comes next; not the start of a longer word. */
+/* Consumes a word such as "and" if it comes next; not when it is the start of a longer word. */
 static bool take_word(parser *p, const char *word)
 {
     const char *t = here(p);

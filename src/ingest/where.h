@@ -29,11 +29,12 @@ typedef struct leat__where leat__where;
 typedef struct leat__where_names {
     const leat_field *fields;
     uint32_t field_count;
-    /* Returns the class names of an int field; *count is 0 when it has none. NULL: no field has any. */
+    /* Returns the class names of an int field; *count is 0 when it has none. The pointer is NULL when no
+     * field has class names. */
     int (*classes)(const void *cookie, uint32_t field, const char *const **names, uint64_t *count,
                    leat_error *err);
-    /* Finds a field by name. LEAT_ENOFIELD, without a message: there is none. NULL: the name is that of one
-     * of `fields`. */
+    /* Finds a field by name. LEAT_ENOFIELD, without a message: there is none. The pointer is NULL when names
+     * are those of `fields`. */
     int (*find)(const void *cookie, const char *name, size_t size, uint32_t *field, leat_error *err);
     const void *cookie;
 } leat__where_names;

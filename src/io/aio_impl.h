@@ -29,7 +29,7 @@ struct leat__aio {
     uint32_t queued, in_flight;
     bool closing;
     bool stopped;         /* remote reads are canceled */
-    leat__remote *remote; /* one of the remote files read so far, NULL for none */
+    leat__remote *remote; /* one of the remote files that were read, or NULL */
     leat__aio_threads *threads;
     leat__aio_uring *uring;
 };
@@ -39,7 +39,7 @@ leat__aio_req *leat__aio_list_pop(leat__aio_list *l); /* NULL when empty */
 
 /* Takes the next pending request if the depth allows; it then counts as in flight. */
 leat__aio_req *leat__aio_take_locked(leat__aio *a);
-/* Reads it synchronously and completes it. */
+/* Reads the request synchronously and completes it. */
 void leat__aio_serve(leat__aio *a, leat__aio_req *r);
 /* Completes a request that is in flight (without the lock). */
 void leat__aio_complete(leat__aio *a, leat__aio_req *r, int rc, int sys_errno);

@@ -65,7 +65,7 @@ int leat__aio_threads_open(leat__aio *a, leat_error *err)
     if (t == NULL) return leat__fail_nomem(err, sizeof *t, "a read lane");
     leat__mutex_lock(&a->lock);
     a->threads = t;
-    int rc = start_one_locked(a, err); /* at least one must start */
+    int rc = start_one_locked(a, err); /* at least one thread must start */
     if (rc == 0) {
         a->max_depth = LEAT_MIN(a->max_depth, THREADS_MAX);
         a->depth = LEAT_MIN(a->depth, a->max_depth);

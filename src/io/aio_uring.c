@@ -43,7 +43,7 @@ struct leat__aio_uring {
     uint32_t fresh_count;
     leat__aio_req wake;  /* represents the eventfd's read */
     uint32_t taken;      /* requests in flight in the kernel */
-    leat__aio_list held; /* requests with an injected delay that has not passed */
+    leat__aio_list held; /* requests with an injected delay that has not ended */
 };
 
 static void arm_wake(leat__aio_uring *u)
@@ -57,8 +57,8 @@ static void arm_wake(leat__aio_uring *u)
     u->wake_armed = true;
 }
 
-/* Queues a read; false when the ring is full. It is larger than the depth, so that should not happen, but the
- * loop handles it. */
+/* Queues a read; false when the ring is full. The ring is larger than the depth, so that should not happen,
+ * but the loop handles it. */
 static bool queue_read(leat__aio_uring *u, leat__aio_req *r)
 {
     LEAT_ASSERT(r->got < r->len && r->seated);
@@ -201,7 +201,7 @@ static int wait_for_something(leat__aio *a, uint64_t until_ns)
         ts = (struct __kernel_timespec){(int64_t)(ns / LEAT_NS_PER_S), (long long)(ns % LEAT_NS_PER_S)};
         rc = io_uring_submit_and_wait_timeout(&u->ring, &cqe, 1, &ts, NULL);
     }
-    /* whatever the call returned, the requests that left the queue are in the kernel: the oldest ones */
+    /* requests that left the queue (the oldest) are now in the kernel, even if the call failed */
     for (uint32_t left = io_uring_sq_ready(&u->ring); u->fresh_count > left; u->fresh_count--) {
         leat__aio_req *r = leat__aio_list_pop(&u->fresh);
         if (r != &u->wake) u->taken++;

@@ -16,7 +16,7 @@
 #include "base/str.h"
 
 #define PARTIAL ".partial"
-#define COMPONENT_MAX 256 /* with its NUL: no file system allows longer ones */
+#define COMPONENT_MAX 256 /* with its NUL: no file system allows longer names */
 
 /* Copies the next component of *name to `part`; sets *last when it is the last. */
 static int next_part(const char **name, char part[COMPONENT_MAX], bool *last, leat_error *err)

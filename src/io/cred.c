@@ -35,7 +35,7 @@ struct leat__creds {
     uint64_t retry_ns; /* monotonic: no refresh before this time */
     leat__thread thread;
     uint32_t failures;  /* consecutive refreshes that failed */
-    leat_error failure; /* of the last of them */
+    leat_error failure; /* of the last failed refresh */
     char region[64];    /* of the instance; set by the first fetch */
 };
 
@@ -138,7 +138,7 @@ static void aws_path(const char *variable, const char *name, char path[4096])
     else snprintf(path, 4096, "%s/.aws/%s", home != NULL ? home : "~", name);
 }
 
-/* Loads that file. NULL when it cannot be read. */
+/* Loads the file that aws_path names; NULL when it cannot be read. */
 static char *aws_file(const char *variable, const char *name)
 {
     char path[4096];
@@ -210,7 +210,7 @@ static int refuse_profile(leat_error *err)
 static int from_profile(leat__creds *s, leat__cred *c, leat_error *err)
 {
     (void)s;
-    if (profile_missing()) return refuse_profile(err); /* never another account than the one that was named */
+    if (profile_missing()) return refuse_profile(err); /* never use another account than the named one */
     char *id = leat__profile_value("aws_access_key_id");
     char *secret = leat__profile_value("aws_secret_access_key");
     char *token = leat__profile_value("aws_session_token");
@@ -231,8 +231,8 @@ static bool profile_has(const char *key)
     return has;
 }
 
-/* Ends the search when a profile was named that gives no credentials, or the default one has half of them:
- * those of the machine may belong to another account. */
+/* Ends the search when a named profile has no credentials, or the default profile is incomplete: the
+ * credentials of the machine may belong to another account. */
 static int from_incomplete_profile(leat__creds *s, leat__cred *c, leat_error *err)
 {
     (void)s, (void)c;
@@ -331,7 +331,7 @@ static int read_json(const leat__buf *answer, leat__cred *c, leat_error *err)
     return rc;
 }
 
-/* Loads the file that `variable` names. One that does not exist is LEAT_EPERM: the search ends here. */
+/* Loads the file that `variable` names. LEAT_EPERM when it does not exist: the search ends here. */
 static int load_token(const char *variable, char **token, size_t *len, leat_error *err)
 {
     leat_error why;
@@ -348,7 +348,8 @@ static int from_web_identity(leat__creds *s, leat__cred *c, leat_error *err)
     char *token = NULL;
     size_t len;
     leat__buf url, answer, id, secret, word;
-    if (env("AWS_WEB_IDENTITY_TOKEN_FILE") == NULL) return LEAT_ENOENT; /* as SDKs do, also with a role */
+    if (env("AWS_WEB_IDENTITY_TOKEN_FILE") == NULL)
+        return LEAT_ENOENT; /* as in SDKs, even if a role is set */
     LEAT_TRY(env_pair("s3://", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", &file, &role, err));
     LEAT_TRY(load_token("AWS_WEB_IDENTITY_TOKEN_FILE", &token, &len, err));
     while (len > 0 && (token[len - 1] == '\n' || token[len - 1] == ' ')) len--;
@@ -486,7 +487,8 @@ static int from_container(leat__creds *s, leat__cred *c, leat_error *err)
     return rc;
 }
 
-/* Asks for the region of the instance, used only for a warning. Without an answer it stays unknown. */
+/* Asks for the region of the instance, used only for a warning. Without an answer the region stays
+ * unknown. */
 static void ask_region(leat__creds *s, const char *base, const char *token)
 {
     char url[2048];
@@ -495,7 +497,8 @@ static void ask_region(leat__creds *s, const char *base, const char *token)
     snprintf(url, sizeof url, "%s/latest/meta-data/placement/region", base);
     if (ask(s, "GET", url, "X-aws-ec2-metadata-token", token, &answer) != 0) return;
     size_t len = strspn(leat__buf_str(&answer), "abcdefghijklmnopqrstuvwxyz0123456789-");
-    bool whole = strchr("\r\n", leat__buf_str(&answer)[len]) != NULL; /* also at the end of the text */
+    bool whole =
+        strchr("\r\n", leat__buf_str(&answer)[len]) != NULL; /* a match at the end of the text counts too */
     if (whole && len < sizeof s->region)
         snprintf(s->region, sizeof s->region, "%.*s", (int)len, leat__buf_str(&answer));
     drop_answer(&answer);
@@ -578,8 +581,8 @@ typedef struct source {
     bool fixed;       /* cannot give newer credentials */
 } source;
 
-/* Fetches credentials, once more when they have expired on arrival. Twice is an error: a wait would not
- * end. */
+/* Fetches credentials, and once more if they have already expired. Expired credentials twice are an error:
+ * waiting would not end. */
 static int fetch(leat__creds *s, const source *from, leat__cred *c, leat_error *err)
 {
     char until[32];

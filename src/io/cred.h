@@ -19,7 +19,7 @@ typedef struct leat__cred {
     char key_id[256], secret[256];
     char *token;         /* session token, or the bearer token; NULL for none */
     bool anonymous;      /* send no signature */
-    bool bearer;         /* token goes into "Authorization: Bearer" */
+    bool bearer;         /* the token is sent as "Authorization: Bearer" */
     bool fixed;          /* the source cannot give newer ones */
     uint64_t expires_ns; /* wall clock, 0 = never */
 } leat__cred;

@@ -56,7 +56,7 @@ static void load(void)
         {"curl_multi_socket_action", &c->multi_socket_action},
         {"curl_multi_info_read", &c->multi_info_read},
     };
-    void *lib = open_library(); /* never closed: it keeps state for the whole process */
+    void *lib = open_library(); /* never closed: libcurl keeps state for the whole process */
     if (lib == NULL) {
         loaded.rc = leat__fail(&loaded.err, LEAT_ENOTSUP,
                                "remote paths need libcurl.so.4, which is not installed (on Debian: "

@@ -23,7 +23,7 @@ typedef struct leat__entry {
     size_t name; /* offset in `names` */
     leat__entry_kind kind;
     uint64_t size;
-    uint64_t tag; /* object in a bucket: changes with its bytes; else 0 */
+    uint64_t tag; /* hash of an object in a bucket, which changes with its bytes; else 0 */
 } leat__entry;
 
 typedef struct leat__dir {

@@ -8,7 +8,7 @@
 
 #include "io/dir.h"
 
-#define LEAT__DIR_AHEAD 16 /* most listings in flight */
+#define LEAT__DIR_AHEAD 16 /* maximum listings in flight */
 
 typedef struct leat__dir_ahead leat__dir_ahead;
 

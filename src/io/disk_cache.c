@@ -59,7 +59,7 @@ struct leat__disk {
     bool (*unwanted)(void *cookie, uint64_t page, uint64_t *offset, uint64_t *len);
     void *cookie;
     leat__mutex drop_lock; /* guards the next */
-    uint64_t drop_at;      /* the pages before it have been dropped, or will be read */
+    uint64_t drop_at;      /* the pages before this one have been dropped, or will be read */
 };
 
 static void path_of(const leat__disk *d, const char *name, const char *ext, char *out, size_t size)
@@ -173,7 +173,7 @@ static bool only_user(leat__disk *d)
     return fcntl(leat__file_fd(d->map), F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
-/* Frees about `len` bytes of pages that this user will not read, but only if the pack has no other user. The
+/* Frees about `len` bytes of pages that this process will not read, if no other process uses the pack. The
  * map is written first, so that a kill leaves no page that is marked but empty. */
 static bool drop_unwanted(leat__disk *d, uint64_t len)
 {
@@ -204,10 +204,10 @@ static int open_pair(leat__disk *d, leat_error *err)
     for (int i = 0; i < OPEN_TRIES; i++) {
         LEAT_TRY(leat__file_open(&d->data, data, flags, err));
         int fd = leat__file_fd(d->data);
-        /* removed by another process between our open and our lock? */
+        /* checks that no other process removed the file between open and lock */
         if (flock(fd, LOCK_SH) == 0 && fstat(fd, &held) == 0 && stat(data, &named) == 0 &&
             held.st_ino == named.st_ino && held.st_dev == named.st_dev) {
-            (void)futimens(fd, NULL); /* marks it as used now */
+            (void)futimens(fd, NULL); /* the time of last use, for eviction */
             return leat__file_open(&d->map, map, flags, err);
         }
         leat__file_close(&d->data);
@@ -322,7 +322,7 @@ bool leat__disk_has(leat__disk *d, uint64_t page)
     if (atomic_load_explicit(&d->known[page], memory_order_relaxed) & CACHED) return true;
     size_t got;
     if (leat__file_pread_some(d->map, &byte, 1, page, &got, NULL) != 0 || got != 1 || byte != 1) return false;
-    /* another process stored it */
+    /* another process stored the page */
     atomic_fetch_or_explicit(&d->known[page], CACHED, memory_order_relaxed);
     return true;
 }

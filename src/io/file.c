@@ -212,7 +212,7 @@ bool leat__file_direct(const leat__file *f)
 
 static leat__seat *seat_of(const leat__file *f)
 {
-    return (leat__seat *)&f->seat; /* it has its own lock */
+    return (leat__seat *)&f->seat; /* the seat has its own lock */
 }
 
 int leat__file_hold(const leat__file *f)
@@ -461,7 +461,8 @@ static int follow_link(const char *path, char **target, leat_error *err)
 {
     char link[PATH_MAX];
     ssize_t n = readlink(path, link, sizeof link - 1);
-    if (n < 0 && (errno == EINVAL || errno == ENOENT || errno == ENOTDIR)) { /* no link: the target itself */
+    if (n < 0 &&
+        (errno == EINVAL || errno == ENOENT || errno == ENOTDIR)) { /* not a link: the path is the target */
         *target = leat__strdup(LEAT__MEM_IO, path);
         return *target != NULL ? 0 : leat__fail_nomem(err, strlen(path) + 1, "a path");
     }
@@ -604,7 +605,8 @@ static int replace_file(const char *path, const struct stat *old, const void *da
             leat__file_open(&f, leat__buf_str(&tmp),
                             LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_EXCLUSIVE, err));
     made = true;
-    if (old != NULL) (void)!fchmod(f->seat.fd, old->st_mode & 07777); /* keeps its permissions */
+    if (old != NULL)
+        (void)!fchmod(f->seat.fd, old->st_mode & 07777); /* keep the permissions of the old file */
     LEAT_GO(rc, out, leat__file_pwrite(f, data, len, 0, err));
     LEAT_GO(rc, out, leat__file_sync(f, err));
     leat__file_close(&f);
@@ -635,7 +637,7 @@ int leat__path_can_make(const char *path, leat_error *err)
     const char *name = slash != NULL ? folder : ".";
     int rc = 0, failed = stat(name, &st);
     while (failed && errno == ENOTDIR && (slash = strrchr(folder, '/')) != NULL && slash > folder) {
-        *slash = '\0'; /* up to the file that is in the place of a folder */
+        *slash = '\0'; /* the part up to the file that should be a folder */
         failed = stat(name, &st);
     }
     if (failed) {
@@ -713,7 +715,7 @@ int leat__file_store(const char *path, const void *data, size_t len, leat_error 
         return leat__fail_errno(err, errno, "%s: cannot stat", path);
     if (exists && (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode) || is_descriptor(path)))
         return write_through(path, data, len, err);
-    LEAT_TRY(leat__file_spare_pack(path, err)); /* gives a folder its own message */
+    LEAT_TRY(leat__file_spare_pack(path, err)); /* reports a folder with its own message */
     if (exists && !S_ISREG(st.st_mode)) return leat__fail(err, LEAT_EINVAL, "%s: not a regular file", path);
     char *target;
     LEAT_TRY(leat__path_resolve(path, &target, err));

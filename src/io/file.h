@@ -96,7 +96,7 @@ typedef enum leat__advice {
 } leat__advice;
 void leat__file_advise(const leat__file *f, uint64_t offset, uint64_t len, leat__advice advice);
 
-/* By name. rename replaces `to` atomically and durably (the folder is synced). unlink of a
+/* Operations on paths. rename replaces `to` atomically and durably (the folder is synced). unlink of a
  * missing file succeeds. */
 int leat__path_rename(const char *from, const char *to, leat_error *err) LEAT_MUST_CHECK;
 /* Makes a hard link; an existing link to the same file is kept. LEAT_ENOTSUP when the file system
@@ -110,8 +110,8 @@ int leat__path_mkdir(const char *path, leat_error *err) LEAT_MUST_CHECK; /* with
 /* Refuses a path in a bucket (LEAT_ENOTSUP), for files that can only be written locally. The message ends
  * with `hint`. */
 int leat__path_local(const char *path, const char *hint, leat_error *err) LEAT_MUST_CHECK;
-/* Resolves a symbolic link, even a dangling one, to a new string (leat__free). For a path that is not a link,
- * that is the path. */
+/* Resolves a symbolic link, even a dangling one, to a new string (leat__free). A path that is not a link is
+ * copied. */
 int leat__path_resolve(const char *path, char **target, leat_error *err) LEAT_MUST_CHECK;
 
 /* Loads the whole file into a new block (free with leat__free), followed by `padding` zero bytes;
@@ -119,7 +119,7 @@ int leat__path_resolve(const char *path, char **target, leat_error *err) LEAT_MU
 int leat__file_load(const char *path, size_t max, size_t padding, char **data, size_t *len,
                     leat_error *err) LEAT_MUST_CHECK;
 #define LEAT__PACK_MAGIC "\x89LEAT\r\n\x1a" /* the first bytes of a pack */
-#define LEAT__PARTIAL_MAGIC "LEATPART"      /* the first bytes of an unfinished one */
+#define LEAT__PARTIAL_MAGIC "LEATPART"      /* the first bytes of an unfinished pack */
 /* Fails when no file can be made at `path`: its folder is missing (LEAT_ENOENT) or not writable. The message
  * names the folder, not the temporary file beside the result. */
 int leat__path_can_make(const char *path, leat_error *err) LEAT_MUST_CHECK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared descriptors: see file_pool.h. Callers that cannot wait get at most half of the seats. So a caller
- * that waits always waits for one that is in the middle of a read and will finish.
+ * Shared descriptors: see file_pool.h. Callers that cannot wait get at most half of the seats. So a waiting
+ * caller always waits for another one that is reading and will finish.
  */
 #include "io/file_pool.h"
 

@@ -24,7 +24,7 @@ struct leat__seat {
     leat__seat *older, *newer; /* list of idle seats with descriptors */
     uint32_t users;
     const char *path;   /* owned by the file */
-    bool direct, known; /* known: was open before, and must be the same file again */
+    bool direct, known; /* known: the file was open before, and the path must still name the same file */
     dev_t device;
     ino_t inode;
     off_t bytes;
@@ -36,8 +36,8 @@ int leat__file_pool_open(leat__file_pool **pool, uint64_t files, bool direct,
 void leat__file_pool_close(leat__file_pool **pool); /* after its files */
 
 /* Opens the descriptors if needed and keeps them open until `give`. Returns 0 or an errno; ESTALE when the
- * path now names another file. Waits while all are in use. With `waits` false (the same for `give`) it
- * returns EAGAIN instead, also when half of all seats are taken that way. */
+ * path now names another file. Waits while all descriptors are in use. With `waits` false (pass the same
+ * value to `give`) it returns EAGAIN instead, and also when such callers already have half of the seats. */
 int leat__seat_take(leat__seat *s, bool waits);
 void leat__seat_give(leat__seat *s, bool waits);
 void leat__seat_close(leat__seat *s);

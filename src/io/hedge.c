@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/num.h"
 
-#define KNOWN 20u /* requests of a size seen before any counts as late */
+#define KNOWN 20u /* after this many requests of a size, later ones can count as late */
 #define STEP 0.01 /* step as a share of the estimate */
 #define LATE 2.0  /* a request is late after this multiple of the estimate */
 #define LEAST_NS (20 * LEAT_NS_PER_MS)
@@ -25,7 +25,7 @@ void leat__hedge_note(leat__hedge *h, uint64_t bytes, uint64_t ns)
 {
     uint32_t at = size_of(bytes);
     double *slow = &h->sizes[at].slow_ns, time = (double)ns;
-    if (h->sizes[at].seen < KNOWN) { /* the largest so far is a good enough start */
+    if (h->sizes[at].seen < KNOWN) { /* the largest time so far is a good enough start */
         h->sizes[at].seen++;
         *slow = LEAT_MAX(*slow, time);
     } else if (time > *slow) {

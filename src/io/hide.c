@@ -27,7 +27,7 @@ static void hide_word(char *text, const char *word, size_t len)
     }
 }
 
-/* Hides a part of a URL as it is there and percent-decoded. */
+/* Hides a part of a URL, both percent-encoded and decoded. */
 static void hide_part(char *text, const char *part, size_t len)
 {
     char *copy = leat__strndup(LEAT__MEM_IO, part, len);
@@ -63,7 +63,7 @@ void leat__hide_header(char *text, const char *header)
     if (colon != NULL) hide_word(text, colon + 1, strlen(colon + 1));
 }
 
-/* Hides user and password, also as the header that is made of them. */
+/* Hides user and password, and the header that is made from them. */
 static void hide_user(char *text, const char *user, size_t len)
 {
     char plain[USER_MAX + 1], coded[4 * ((USER_MAX + 2) / 3) + 1];

@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-/* Replaces by "…", in place, what the header "name: value" says to sign a request: access key, signature,
- * token. */
+/* Replaces by "…", in place, the parts of the header "name: value" that sign a request: access key,
+ * signature, token. */
 void leat__hide_header(char *text, const char *header);
 /* The same for user and password of a URL and the values of its query: all, or, for a query that leat made,
  * those that sign it. */

@@ -38,12 +38,12 @@
 #define BACKOFF_MAX_NS (10 * LEAT_NS_PER_S)
 #define INTERRUPT_NS (100 * LEAT_NS_PER_MS) /* between two questions whether to stop */
 #define ATTEMPTS_MAX 1000u                  /* attempts that made progress */
-#define PROGRESS_BYTES 1024u                /* of a body; an attempt that receives fewer made none */
+#define PROGRESS_BYTES 1024u /* bytes of a body; an attempt that receives fewer made no progress */
 #define ACTIVE_MIN 4.0
 #define ACTIVE_FIRST 8.0
 #define IDLE_MAX 64               /* easy handles kept for reuse */
 #define EVENTS_MAX 64             /* sockets served in one round */
-#define BUFFER_BYTES (100L << 10) /* of one transfer; a larger one would be a new mapping per request */
+#define BUFFER_BYTES (100L << 10) /* of one transfer; a larger buffer would be a new mapping per request */
 
 static _Atomic uint64_t total_requests, total_retries, total_in, total_out, total_throttled, total_hedged;
 static _Atomic uint64_t total_answers, total_waited_ns, total_received_ns;
@@ -106,7 +106,7 @@ struct leat__http {
     leat__http_req *waiting_head, *waiting_tail;
     leat__http_req *active; /* list */
     uint32_t active_count;
-    double limit; /* most active requests */
+    double limit; /* maximum active requests */
     bool slowed;  /* the server has asked for fewer requests */
     uint64_t halved_ns;
     CURL *idle[IDLE_MAX];
@@ -115,7 +115,7 @@ struct leat__http {
     leat__hedge hedge;
     bool dropped;      /* a request was canceled by leat__http_drop */
     int epoll, wake;   /* wake: an eventfd that ends a wait */
-    uint64_t timer_ns; /* when libcurl wants to be called; UINT64_MAX = never */
+    uint64_t timer_ns; /* time at which libcurl must be called; UINT64_MAX = never */
 };
 
 static struct {
@@ -256,7 +256,8 @@ static void set_up(leat__http *h, CURL *easy, leat__http_req *r)
     curl->easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, r->quick ? 1L : (long)l->connect_s);
     const long stall_s = r->quick ? 3L : (long)l->stall_s;
-    /* Writes have no least rate: servers send a blank now and then while they join the parts of an upload. */
+    /* Writes have no minimum rate: while servers join the parts of an upload, they only send a blank now and
+     * then. */
     curl->easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT,
                       leat__http_reads(r) ? LEAT_MAX(PROGRESS_BYTES / stall_s, 1L) : 1L);
     curl->easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, stall_s);
@@ -453,7 +454,7 @@ static bool is_canceled(const leat__http *h, const leat__http_req *r)
     return false;
 }
 
-/* True for requests that only read, which can be given up without loss. */
+/* True for requests that write; others can be canceled without loss. */
 static bool writes(const leat__http_req *r)
 {
     return strcmp(r->method, "PUT") == 0 || strcmp(r->method, "POST") == 0;
@@ -505,7 +506,7 @@ static uint64_t start_due(leat__http *h)
         } else if (r->due_ns > now) {
             next_due = LEAT_MIN(next_due, r->due_ns);
             bool urgent = r->urgent;
-            r->urgent = false; /* placed: not moved ahead again */
+            r->urgent = false; /* in its place: must not be moved forward again */
             put_waiting(h, r);
             r->urgent = urgent;
         } else if (r->urgent || h->active_count < (uint32_t)h->limit) {
@@ -868,7 +869,7 @@ int leat__http_run(leat__http *h, leat__http_req *r, leat_error *err)
     w.ops.done = wake;
     r->ops = &w.ops;
     if (r->owner == NULL && r->send == NULL && leat__http_reads(r))
-        r->owner = &w; /* Ctrl-C ends reads only */
+        r->owner = &w; /* Ctrl-C ends only reads */
     leat__http_submit(h, r);
     leat__mutex_lock(&w.lock);
     for (bool asked = false; !w.over;)

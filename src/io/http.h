@@ -31,13 +31,13 @@ typedef struct leat__http_ops {
     int (*prepare)(leat__http_req *r, leat_error *err);
     /* Called when the headers of a 2xx answer arrived. Non-zero refuses the body; then `judge` decides. */
     int (*accept)(leat__http_req *r);
-    /* Receives a piece of a 2xx body. NULL: it is collected in `body`. */
+    /* Receives a piece of a 2xx body. NULL: the body is collected in `body`. */
     void (*take)(leat__http_req *r, const char *data, size_t len);
     /* Called when an attempt ended with an answer (or was refused). NULL: 2xx is success. */
     leat__http_verdict (*judge)(leat__http_req *r);
     void (*done)(leat__http_req *r);
     /* Called once per attempt when it takes much longer than others of its size (`expect`) and the traffic
-     * budget allows a second request. NULL: none is sent. */
+     * budget allows a second request. NULL: no second request is sent. */
     void (*late)(leat__http_req *r);
 } leat__http_ops;
 
@@ -50,7 +50,7 @@ struct leat__http_req {
     size_t send_len;
     size_t body_max;   /* of a collected body; 0 = 1 MiB */
     const void *owner; /* for leat__http_cancel */
-    bool urgent;       /* a thread waits for it, so it is sent first */
+    bool urgent;       /* a thread waits for the answer, so the request is sent first */
     bool once;         /* no retry */
     bool quick;        /* short time-outs (1 to 2 s), for a server that is either near or absent */
     bool follow;       /* follow redirects */
@@ -81,7 +81,7 @@ struct leat__http_req {
     size_t sent;
     bool canceled, told_late;
     uint64_t begun_ns; /* start of the attempt */
-    uint64_t heard_ns; /* when the last bytes of the answer arrived; 0 = none yet */
+    uint64_t heard_ns; /* time of the last bytes of the answer; 0 = none yet */
     leat__http_req *next;
 };
 
@@ -94,10 +94,10 @@ void leat__http_submit(leat__http *h, leat__http_req *r);
  * `body`. Not from a callback. `done` must be unset. */
 int leat__http_run(leat__http *h, leat__http_req *r, leat_error *err) LEAT_MUST_CHECK;
 /* Waits once for requests of `owner`, in a loop: `lock` and `ended` are those of the caller. Ctrl-C in Python
- * (leat__interrupt_hook) cancels them, unless `owner` is NULL. Returns whether it did; `asked`: whether it
- * did before. */
+ * (leat__interrupt_hook) cancels them, unless `owner` is NULL. Returns whether they are canceled; `asked`:
+ * the result of the previous call. */
 bool leat__http_wait(leat__http *h, const void *owner, leat__cond *ended, leat__mutex *lock, bool asked);
-/* Cancels all requests of an owner: they soon end with LEAT_ECANCELED, and their `done` is called. */
+/* Cancels all requests of an owner: they soon end with LEAT_ECANCELED and a call of `done`. */
 void leat__http_cancel(leat__http *h, const void *owner);
 /* Cancels one request, from a callback: it soon ends with LEAT_ECANCELED. */
 void leat__http_drop(leat__http *h, leat__http_req *r);
@@ -111,15 +111,15 @@ typedef struct leat__http_stats {
     uint64_t requests, retries, bytes_in, bytes_out, throttled;
     uint64_t hedged;      /* second requests for late ones */
     uint64_t answers;     /* attempts with an answer */
-    uint64_t waited_ns;   /* sum of their times until the first header */
-    uint64_t received_ns; /* sum of their times from there to the last byte */
+    uint64_t waited_ns;   /* sum of the times until the first header */
+    uint64_t received_ns; /* sum of the times from the first header to the last byte */
 } leat__http_stats;
 void leat__http_read(leat__http_stats *s);
 
 /* Limits and their defaults; environment variables set them and are read once (docs/remote.md). */
 typedef struct leat__http_limits {
     uint32_t connections; /* LEAT_REMOTE_CONNECTIONS, 64 */
-    uint32_t tries;       /* LEAT_REMOTE_TRIES without progress, 8 */
+    uint32_t tries;       /* attempts without progress: LEAT_REMOTE_TRIES, 8 */
     uint32_t stall_s;     /* LEAT_REMOTE_STALL_S, 20 */
     uint32_t connect_s;   /* LEAT_REMOTE_CONNECT_S, 10 */
     bool hedge;           /* LEAT_REMOTE_HEDGE, on unless it is "0" */

@@ -89,18 +89,20 @@ static int code_of_status(const leat__http_req *r)
     case 404:
     case 410: return LEAT_ENOENT;
     case 409:
-    case 412: return leat__http_reads(r) ? LEAT_EIO : LEAT_EEXIST; /* a read needs nothing to be absent */
+    case 412:
+        return leat__http_reads(r) ? LEAT_EIO
+                                   : LEAT_EEXIST; /* a read does not require that something is absent */
     case 501: return LEAT_ENOTSUP;
     default: return LEAT_EIO;
     }
 }
 
-/* Removes what the server must not tell others from its text. */
+/* Removes secrets of the request from the server's text. */
 static void hide_secrets(leat__http_req *r, leat__buf *text)
 {
     if (text->len == 0) return;
     char *t = text->data;
-    (void)leat__buf_str(text); /* ends it with a NUL */
+    (void)leat__buf_str(text); /* adds a NUL */
     leat__hide_url(t, leat__buf_str(&r->url), leat__str_web_prefix(r->what) > 0);
 #ifdef LEAT_HAVE_CURL
     for (const struct curl_slist *h = r->headers; h != NULL; h = h->next) leat__hide_header(t, h->data);

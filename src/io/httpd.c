@@ -45,7 +45,7 @@ bool leat__httpd_origin_ok(const char *origin, const char *host, const char *sit
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#define CONNECTIONS 64u /* open at a time; one more closes the oldest idle one */
+#define CONNECTIONS 64u /* open connections; a further one closes the oldest idle connection */
 #define LIMIT 4096u     /* the library's own limit, at which it would accept nothing; never reached */
 #define IDLE_S 5u
 
@@ -93,8 +93,8 @@ static void load_library(void)
 /* An open connection. */
 typedef struct peer {
     int fd;
-    bool busy;       /* the handler is running for it */
-    bool dropped;    /* its socket was shut down and will be closed */
+    bool busy;       /* the handler is running for this connection */
+    bool dropped;    /* the socket was shut down and will be closed */
     uint64_t active; /* number of its last event; the lowest is idle longest */
     struct peer *next;
 } peer;
@@ -209,7 +209,8 @@ static bool collect(const leat__httpd *h, const char *upload, size_t *upload_siz
         return *request == NULL;
     }
     if (*upload_size == 0) return true;
-    (void)!leat__buf_append(&(*request)->body, upload, *upload_size); /* its status is checked at the end */
+    (void)!leat__buf_append(&(*request)->body, upload,
+                            *upload_size); /* the status of the buffer is checked at the end */
     *upload_size = 0;
     return false;
 }

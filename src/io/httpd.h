@@ -2,7 +2,7 @@
  *
  * A small HTTP server on the loopback interface, for pages that a person looks at. It answers only requests
  * for its own host names, so that another web page cannot reach it through a name that the page controls (DNS
- * rebinding). Every answer forbids the browser to fetch anything from elsewhere.
+ * rebinding). Every answer forbids the browser to load anything from other servers.
  *
  * libmicrohttpd is loaded when the first server is opened; its threads call the handler.
  */

@@ -19,7 +19,7 @@ typedef struct leat__inject_rule {
     uint64_t length;   /* 0 = to the end of the file */
     int sys_errno;     /* fail with this errno (EIO …); 0 = only the delay */
     uint64_t delay_ns; /* added to each read that touches the range */
-    uint64_t times;    /* how often it applies; 0 = always */
+    uint64_t times;    /* how often the rule applies; 0 = always */
 } leat__inject_rule;
 
 /* Adds a rule (copied). At most 64. */

@@ -23,7 +23,7 @@
 #define LIST_MAX (8u << 20) /* bytes per page of a list */
 #define PART_BYTES (UINT64_C(16) << 20)
 #define IN_FLIGHT 4u
-#define END_BYTES (64u << 10)         /* compared at the end of an upload in parts */
+#define END_BYTES (64u << 10)         /* bytes compared at the end of an upload in parts */
 #define ASK_NS (250 * LEAT_NS_PER_MS) /* time between calls of `progress` while parts are in flight */
 
 static bool azure(const leat__store *s)
@@ -72,7 +72,7 @@ int leat__object_stat(leat__store *s, const char *path, leat__object *o, leat_er
 typedef struct lister {
     leat__object_fn each;
     void *cookie;
-    const char *prefix; /* with which all keys must begin */
+    const char *prefix; /* prefix that all keys must have */
     bool blobs, coded;  /* blobs: Azure's element names; coded: keys are percent-encoded */
     leat__buf key, value, marker, next;
 } lister;
@@ -246,7 +246,7 @@ void leat__object_get_all(leat__object_get *gets, size_t count)
         g->call.http.urgent = false;
         g->call.http.body_max = (size_t)LEAT_MIN(g->max, SIZE_MAX / 2);
         g->call.http.follow = leat__store_scheme(store) >= LEAT__SCHEME_HTTP;
-        http = leat__store_http(store); /* one for all */
+        http = leat__store_http(store); /* one loop for all requests */
         leat__http_submit(http, &g->call.http);
     }
     leat__mutex_lock(&b.lock);
@@ -303,7 +303,7 @@ static int refuse_existing(leat__store *s, const char *path, bool absent, leat_e
     if (!absent || leat__store_scheme(s) != LEAT__SCHEME_GS) return 0;
     const int rc = leat__object_stat(s, path, &o, err);
     if (rc == 0) return exists(path, err);
-    return rc == LEAT_ENOENT || rc == LEAT_EPERM ? 0 : rc; /* EPERM: keys that may write, but not read */
+    return rc == LEAT_ENOENT || rc == LEAT_EPERM ? 0 : rc; /* EPERM: the access key may write but not read */
 }
 
 int leat__object_writable(const leat__store *s, const char *path, leat_error *err)
@@ -417,7 +417,7 @@ static int ask(const upload *u, uint64_t done, leat_error *err)
     if (u->opts->progress == NULL || u->opts->progress(u->opts->cookie, done, u->size) == 0) return 0;
     int rc = leat__fail(err, LEAT_ECANCELED, "%s: the upload was interrupted", u->path);
     if (err != NULL)
-        err->sys_errno = EINTR; /* the message names the path: it is printed even after a signal */
+        err->sys_errno = EINTR; /* EINTR: the message names the path, so it is printed even after a signal */
     return rc;
 }
 
@@ -503,7 +503,7 @@ static int note_part(void *cookie, uint32_t number, uint64_t size, const char *e
     return 0;
 }
 
-/* Resumes the upload recorded in the note. False when there is none to resume. */
+/* Resumes the upload recorded in the note. False when there is no upload to resume. */
 static bool find_again(upload *u)
 {
     leat__upload_note n;
@@ -562,8 +562,8 @@ static int write_list(const upload *u, leat__buf *out)
     return leat__buf_status(out);
 }
 
-/* True when the answer to the last request says that the object was made. A server may begin with 200 and
- * then break off. Azure answers without a body. */
+/* True when the answer to the last request says that the object was made. A server may send 200 and then
+ * break the connection. Azure answers without a body. */
 static bool says_complete(const leat__http_req *r)
 {
     leat__xml xml = {r->body.data, r->body.len}, inner;

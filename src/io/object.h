@@ -32,7 +32,7 @@ int leat__object_list(leat__store *s, const char *path, bool folders, leat__obje
 /* Reads one whole object with one request; retried from the start when the connection breaks in between. */
 typedef struct leat__object_get {
     const char *path;
-    uint64_t max;   /* bytes: more is LEAT_ELIMIT */
+    uint64_t max;   /* maximum bytes, else LEAT_ELIMIT */
     leat__buf body; /* the caller resets it */
     int rc;
     leat_error err;
@@ -56,11 +56,10 @@ int leat__object_put(leat__store *s, const char *path, const void *data, size_t 
 /* Removes an object; succeeds if it does not exist. */
 int leat__object_remove(leat__store *s, const char *path, leat_error *err) LEAT_MUST_CHECK;
 
-/* Uploads a local file in parts of at least `part_bytes` (0 = 16 MiB, more when there would be
- * over 10,000), several in parallel; failed parts are retried. The object becomes visible when it
- * is complete. A failed upload is aborted, so that nothing is stored and billed. `progress` is called
- * several times a second and before the object appears; non-zero ends the transfers (LEAT_ECANCELED). It
- * may be NULL. */
+/* Uploads a local file in parts of at least `part_bytes` (0 = 16 MiB, more when there would be over 10,000),
+ * several in parallel; failed parts are retried. The object becomes visible when it is complete. A failed
+ * upload is aborted, so that no parts stay stored and billed. `progress` is called several times a second and
+ * before the object appears; non-zero ends the transfers (LEAT_ECANCELED). It may be NULL. */
 typedef struct leat__upload_opts {
     uint64_t part_bytes;
     bool absent;

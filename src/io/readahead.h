@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Readahead for known future reads: the caller announces the ranges it will read, in order, and reports when
- * it has read them. A thread keeps the next `window` bytes on the way into the page cache. The kernel's own
- * readahead can only guess, but a loader knows which reads come next. One thread pushes and consumes. A
- * separate thread gives the advice, because fadvise may block while the device queue is full.
+ * it has read them. A thread asks the kernel to read the next `window` bytes into the page cache. The
+ * kernel's own readahead can only guess, but a loader knows which reads come next. One thread pushes and
+ * consumes. A separate thread gives the advice, because fadvise may block while the device queue is full.
  */
 #ifndef LEAT_IO_READAHEAD_H
 #define LEAT_IO_READAHEAD_H

@@ -16,7 +16,7 @@
 static struct {
     leat__mutex lock;
     bool noted;
-    unsigned told; /* tellers that have shown the warning */
+    unsigned told; /* places that have shown the warning, as bits */
     char text[LEAT__REGION_TEXT];
     struct {
         char key[256], region[64];

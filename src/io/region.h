@@ -16,14 +16,14 @@
  */
 void leat__region_note(const char *bucket, const char *bucket_region, const char *machine_region,
                        const char *known_from);
-/* Tellers, which show the warning: a loader (as advice) or the command. Doctor and plan open loaders whose
- * advice is not shown, so each teller may show it once. */
+/* The two places that can show the warning: a loader (as advice) and the command. Each may show it once,
+ * because doctor and plan open loaders whose advice is not shown. */
 enum { LEAT__REGION_LOADER = 1, LEAT__REGION_COMMAND = 2 };
-/* Returns the warning, if there is one and none of these tellers has shown it. */
+/* Returns the warning, if there is one and none of these places has shown it. */
 bool leat__region_warning(unsigned tellers, char text[LEAT__REGION_TEXT]);
 
-/* Remember the region of a bucket that a server named, which saves stores opened later a refused request.
- * `endpoint`: the server's, "" = Amazon's. Only a few buckets are remembered. */
+/* Remember the region of a bucket as a server has named it, so that stores opened later do not send a request
+ * to the wrong region. `endpoint`: the server's, "" = Amazon's. Only a few buckets are remembered. */
 void leat__region_learn(const char *endpoint, const char *bucket, const char *region);
 bool leat__region_learned(const char *endpoint, const char *bucket, char region[64]);
 

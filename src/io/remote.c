@@ -5,7 +5,8 @@
  * without a request.
  *
  * A forked child gets a copy of the file, whose locks and requests belong to threads of the parent. The
- * child's first read gives the copy new ones, and does not touch what the parent's requests were to fill.
+ * child's first read creates new locks and connections for the copy, and does not touch the buffers of the
+ * parent's requests.
  */
 #include "io/remote.h"
 
@@ -22,13 +23,14 @@
 #include "io/store.h"
 
 #define TAIL_BYTES (256u << 10)
-#define OPEN_TRIES 3 /* a file that is replaced while it is opened is opened again: nothing was read yet */
+#define OPEN_TRIES 3 /* attempts to open a file that is replaced meanwhile: nothing was read yet */
 /* Bytes of a joined request: as many as arrive in JOIN_TIME_NS at the current rate, so that with a slow
  * server the first pages do not wait for their neighbours. Large requests cost a server less CPU time per
  * byte. */
 #define JOIN_LEAST (UINT64_C(1) << 20)
 #define JOIN_BYTES (UINT64_C(8) << 20)
-#define JOIN_MOST (UINT64_C(16) << 20) /* when JOIN_MANY requests wait: connections still stay busy */
+#define JOIN_MOST                                                                                            \
+    (UINT64_C(16) << 20) /* the limit when JOIN_MANY requests wait: enough remain for all connections */
 #define JOIN_MANY 32u
 #define JOIN_TIME_NS (250 * LEAT_NS_PER_MS)
 #define RATE_NS (20 * LEAT_NS_PER_MS)     /* between two measurements of the rate */
@@ -39,7 +41,7 @@ struct leat__remote {
     leat__store *store;
     _Atomic uint32_t generation; /* fork generation of the process that owns store, locks and ahead */
     char *path;                  /* for messages */
-    char *url, *key;             /* as given by the user; may contain a signature */
+    char *url, *key;             /* url: as given by the user; may contain a signature */
     uint64_t size;
     char etag[160], modified[64];
     bool match;                   /* If-Match can be sent, because the ETag is strong */
@@ -48,7 +50,7 @@ struct leat__remote {
     uint32_t gets;                /* number of gets; one may briefly outlive its ranges */
     uint8_t *tail;                /* the end of the file, from tail_at; NULL after settle */
     double rate;                  /* bytes per ns that the process receives */
-    uint64_t rate_ns, rate_bytes; /* when it was last measured */
+    uint64_t rate_ns, rate_bytes; /* time and total bytes at the last measurement of the rate */
     leat__cond ended;             /* signalled when gets is 0 */
     leat__ahead *ahead;
     uint64_t tail_at;
@@ -70,7 +72,7 @@ typedef struct get {
     uint64_t offset, len, got; /* the whole range, and how much of it arrived */
     uint64_t pos;              /* as in twin, for the get's own body */
     twin *twin;                /* NULL until it is late */
-    bool over;                 /* the get's own request has ended; its twin is still in flight */
+    bool over;                 /* the get's own request has ended, but its twin is still in flight */
     int rc;                    /* result of that request */
     leat_error err;
     leat__range *ranges;     /* not yet complete, by offset */
@@ -106,8 +108,8 @@ static void append_locked(get *g, get *o)
     unlist_locked(o);
 }
 
-/* Returns the limit of a joined request, and updates the rate now and then. A pause of the reader says
- * nothing about the server, so it lowers the rate only slowly. */
+/* Returns the limit of a joined request, and updates the rate now and then. A pause of the reader does not
+ * mean a slow server, so it lowers the rate only slowly. */
 static uint64_t join_limit_locked(leat__remote *f)
 {
     uint64_t now = leat__clock_ns(), past = now - f->rate_ns;
@@ -172,7 +174,8 @@ static int prepare(leat__http_req *r, leat_error *err)
     get *g = (get *)r;
     leat__remote *f = g->file;
     if (r->attempts == 0 && !join(g)) return LEAT_ECLOSED;
-    if (g->ranges == NULL) return LEAT_ECLOSED; /* the connection broke after the last byte that was needed */
+    if (g->ranges == NULL)
+        return LEAT_ECLOSED; /* the connection broke, but after the last byte that was needed */
     snprintf(g->range_text, sizeof g->range_text, "bytes=%llu-%llu", (unsigned long long)(g->offset + g->got),
              (unsigned long long)(g->offset + g->len - 1));
     g->call.header_count = 0;
@@ -235,7 +238,7 @@ static void take_at(get *g, uint64_t *pos, const char *data, size_t len)
     if (known >= len || g->ranges == NULL) return;
     hand_out(g, data + known, len - (size_t)known);
     if (g->ranges != NULL || g->twin == NULL || !g->twin->active) return;
-    /* complete: stop the other request */
+    /* the range is complete: stop the other request */
     leat__http *http = leat__store_http(g->file->store);
     if (pos == &g->pos) leat__http_drop(http, &g->twin->call.http);
     else if (!g->over) leat__http_drop(http, &g->call.http);
@@ -250,7 +253,7 @@ static void take(leat__http_req *r, const char *data, size_t len)
 static leat__http_verdict judge(leat__http_req *r)
 {
     get *g = (get *)r;
-    if (r->refused || says_changed(r)) return LEAT__HTTP_DONE; /* accept has set the error, if refused */
+    if (r->refused || says_changed(r)) return LEAT__HTTP_DONE; /* if refused, `accept` has set the error */
     if (r->status / 100 != 2) return leat__call_judge(r);
     if (g->ranges == NULL) return LEAT__HTTP_DONE;
     r->rc = leat__fail(&r->err, LEAT_EIO, "%s: the body ended at byte %llu", g->file->path,
@@ -585,7 +588,7 @@ static int renew(leat__remote *f, leat_error *err)
         leat__store_close(&store);
     }
     leat__mutex_unlock(&lock);
-    return rc == LEAT_EEXIST ? 0 : rc; /* another thread has done it */
+    return rc == LEAT_EEXIST ? 0 : rc; /* another thread has already renewed it */
 }
 
 static void wipe(char *text)
@@ -600,7 +603,7 @@ void leat__remote_close(leat__remote **file)
     if (f == NULL) return;
     *file = NULL;
     if (!is_ours(f))
-        return; /* a forked child's copy that it never read: the parent's threads may hold its locks */
+        return; /* a copy in a forked child that was never read: the parent's threads may hold its locks */
     leat__ahead_close(&f->ahead);
     leat__mutex_lock(&f->lock);
     while (f->gets > 0) leat__cond_wait(&f->ended, &f->lock);

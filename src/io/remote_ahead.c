@@ -86,7 +86,7 @@ static size_t extend_locked(leat__ahead *a, uint64_t offset, block *start[AHEAD]
             b = victim_locked(a, offset);
             if (b == NULL) break;
             if (b->data == NULL) b->data = leat__alloc(LEAT__MEM_IO, BLOCK_BYTES);
-            if (b->data == NULL) break; /* without memory there is no prefetch */
+            if (b->data == NULL) break; /* out of memory: no prefetch */
             b->ahead = a;
             b->offset = at;
             b->len = (size_t)LEAT_MIN(BLOCK_BYTES, a->size - at);
@@ -161,7 +161,7 @@ void leat__ahead_drop(leat__ahead *a)
     leat__mutex_lock(&a->lock);
     for (uint32_t i = 0; i < BLOCKS; i++) {
         block *b = &a->blocks[i];
-        if (b->readers > 0 && b->state == READY) b->state = FAILED; /* not given to later reads */
+        if (b->readers > 0 && b->state == READY) b->state = FAILED; /* later reads must not use the block */
         if (b->readers > 0 || b->state == LOADING) continue;
         leat__free(b->data);
         b->data = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How much of a file is in the page cache, by mincore: see resident.h.
+ * Measures with mincore how much of a file is in the page cache: see resident.h.
  */
 #include "io/resident.h"
 

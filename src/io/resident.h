@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How much of a file is in the page cache. The file is mapped for mincore, but the mapping is never read, so
- * a file truncated meanwhile cannot raise SIGBUS. Any thread.
+ * Measures how much of a file is in the page cache. The file is mapped for mincore, but the mapping is never
+ * read, so a file truncated meanwhile cannot raise SIGBUS. Any thread.
  */
 #ifndef LEAT_IO_RESIDENT_H
 #define LEAT_IO_RESIDENT_H

@@ -35,7 +35,7 @@ int leat__result_file_check(const char *path, const char *head, bool replace, bo
     if (stat(path, &st) != 0)
         return errno == ENOENT || errno == ENOTDIR ? leat__path_can_make(path, err)
                                                    : leat__fail_errno(err, errno, "%s: cannot stat", path);
-    LEAT_TRY(leat__file_spare_pack(path, err)); /* a folder is refused as such */
+    LEAT_TRY(leat__file_spare_pack(path, err)); /* refuses a folder with its own message */
     if (!S_ISREG(st.st_mode)) return leat__fail(err, LEAT_EINVAL, "%s: is not a regular file", path);
     if (!replace && resume) {
         LEAT_TRY(name_partial(path, &target, &partial, err));

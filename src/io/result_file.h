@@ -15,8 +15,8 @@ typedef struct leat__result_file {
 } leat__result_file;
 
 /* Checks that `path` (NULL: not requested) may be written. `head`: the first bytes of every list of this
- * kind. LEAT_EEXIST: it exists, and `replace` is false. LEAT_EINVAL: the existing file is neither empty nor
- * such a list; no image or pack is ever replaced. `resume`: an unfinished list beside it was started with
+ * kind. LEAT_EEXIST: it exists, and `replace` is false. LEAT_EINVAL: the existing file is neither empty nor a
+ * list of this kind, such as an image or a pack. `resume`: an unfinished list beside it was started with
  * `replace`, so it may replace the list. */
 int leat__result_file_check(const char *path, const char *head, bool replace, bool resume,
                             leat_error *err) LEAT_MUST_CHECK;

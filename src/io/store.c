@@ -42,8 +42,8 @@ struct leat__store {
     leat__mutex lock;          /* guards the region and, when moving, origin and host */
     char region[64];
     char machine[64];         /* region of this machine, "" = unknown */
-    const char *machine_from; /* where that was found */
-    atomic_bool reached;      /* a request succeeded, so the region is right */
+    const char *machine_from; /* source of the machine's region */
+    atomic_bool reached;      /* a request succeeded, so the region is correct */
 };
 
 static struct {
@@ -138,7 +138,7 @@ static const char *region_of_environment(void)
     return env("AWS_REGION") != NULL ? env("AWS_REGION") : env("AWS_DEFAULT_REGION");
 }
 
-/* Sets the region in which the bucket is looked for first; false when that is only the default. */
+/* Sets the region in which to look for the bucket first; false when only the default is known. */
 static bool find_region(leat__store *s)
 {
     const char *given = region_of_environment();
@@ -371,7 +371,8 @@ static int sign_aws(leat__call *c, const char *host, const char *region, const c
     LEAT_TRY(leat__creds_get(c->store->creds, &cred, &r->err));
     memcpy(h, c->headers, n * sizeof *h);
     if (cred.anonymous) return send_headers(r, h, n);
-    /* Google documents no other condition for writes, none for parts, and refuses it beside x-amz headers */
+    /* Google documents this as the only condition for writes, none for parts, and refuses it together with
+     * x-amz headers */
     if (cred.bearer && strcmp(r->method, "PUT") == 0 && has_header(h, n, "if-none-match"))
         h[n++] = (leat__header){"x-goog-if-generation-match", "0"};
     leat__buf_init(&value, LEAT__MEM_IO, URL_MAX);
@@ -515,8 +516,8 @@ static bool move(leat__call *c)
     return moved;
 }
 
-/* Has the credentials fetched again when the answer says that they have expired. The loop bounds only
- * consecutive attempts, so a long transfer may outlive any number of session tokens. An answer to HEAD has no
+/* Has the credentials fetched again when the answer says that they have expired. The loop limits only
+ * consecutive attempts, so a long transfer may use any number of session tokens. An answer to HEAD has no
  * body: Amazon's 400 is then tried once. */
 static bool expired(leat__call *c)
 {
@@ -546,7 +547,7 @@ static void compare_regions(leat__store *s)
     leat__region_note(s->bucket, region, s->machine, s->machine_from);
 }
 
-/* True when another write to the same object came between: the server asks for the request again. */
+/* True when a concurrent write to the same object interfered: the request must be sent again. */
 static bool conflicts(const leat__http_req *r)
 {
     return r->status == 409 && (strstr(r->err.message, "ConditionalRequestConflict") != NULL ||
@@ -569,7 +570,7 @@ static bool has_query(const leat__call *c, const char *name)
     return false;
 }
 
-/* Returns what a server lacks that answers 501 to the request, and what to do. */
+/* For a server that answers 501: returns the missing feature, and what to do. */
 static const char *lacking(const leat__call *c)
 {
     const bool reads = leat__http_reads(&c->http);
@@ -586,7 +587,7 @@ static const char *lacking(const leat__call *c)
     return "it lacks this operation: use another server";
 }
 
-/* Adds to a message of 501 what the server lacks. */
+/* Adds the missing feature to the message of a 501 answer. */
 static void explain_lack(leat__call *c)
 {
     char *message = c->http.err.message;
@@ -603,7 +604,8 @@ leat__http_verdict leat__call_judge(leat__http_req *r)
     }
     leat__http_explain(r);
     if (r->status == 501) explain_lack(c);
-    if (conflicts(r)) r->rc = r->err.code = LEAT_EIO; /* others are writing: nothing exists yet */
+    if (conflicts(r))
+        r->rc = r->err.code = LEAT_EIO; /* others are writing, but the object may not exist yet */
     if ((r->status == 301 || r->status == 307 || r->status == 400 || r->status == 403) && move(c))
         return LEAT__HTTP_AGAIN;
     if ((r->status == 400 || r->status == 403) && expired(c)) return LEAT__HTTP_AGAIN;

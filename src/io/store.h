@@ -46,7 +46,8 @@ void leat__call_hash(leat__call *c);
 int leat__call_prepare(leat__http_req *r, leat_error *err);
 leat__http_verdict leat__call_judge(leat__http_req *r);
 
-/* True when the error says that the bucket does not exist (any more). An answer to HEAD does not say it. */
+/* True when the error says that the bucket does not exist (any more). An answer to HEAD does not contain
+ * this. */
 bool leat__store_gone(const leat_error *err);
 
 /* Runs the request with leat__call_prepare and leat__call_judge, and collects the body. */

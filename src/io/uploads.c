@@ -32,8 +32,8 @@ static void pager_reset(pager *p)
     for (size_t i = 0; i < 5; i++) leat__buf_reset(all[i]);
 }
 
-/* Sets *more when there is another page; p->mark is its start. A list that would be incomplete, or would not
- * end, is an error. */
+/* Sets *more when there is another page; p->mark is the start of that page. A list that would be incomplete,
+ * or would not end, is an error. */
 static int find_next(pager *p, leat__xml page, const char *mark0, const char *mark1, bool *more,
                      leat_error *err)
 {

@@ -51,7 +51,7 @@ static bool bucket_valid(const char *name, size_t len)
     return true;
 }
 
-/* A URL may have secrets in any part, a key has none. */
+/* Refuses a control character. A URL may have secrets in any part, a key has none. */
 static int refuse_character(const char *path, bool web, leat_error *err)
 {
     char shown[512];
@@ -77,7 +77,7 @@ int leat__url_parse(leat__url *u, const char *path, leat_error *err)
     for (const char *p = path; *p != '\0'; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f || (web && *p == ' '))
             return refuse_character(path, web, err);
-    const char *user = rest + len; /* the end of user and password, which no bucket has */
+    const char *user = rest + len; /* '@' after a user and password, which a bucket does not have */
     while (user > rest && user[-1] != '@') user--;
     if (web ? len == 0 : !bucket_valid(rest, len))
         return leat__fail(err, LEAT_EINVAL, "%.*s%s%.60s: not a valid %s name", (int)(rest - path), path,

@@ -46,8 +46,8 @@ int leat__url_named(const char *path, leat_error *err) LEAT_MUST_CHECK;
 /* Percent-encodes everything except A-Z a-z 0-9 - . _ ~ (and '/' when asked), as signatures
  * require. */
 int leat__url_encode(leat__buf *out, const char *text, size_t len, bool keep_slash);
-/* Appends a relative path of a URL: percent-encodes what a URL cannot have, and '#'. What is encoded already
- * and a query stay as they are. */
+/* Appends a relative path of a URL: percent-encodes what a URL cannot have, and '#'. Encoded parts and a
+ * query are not changed. */
 int leat__url_fit(leat__buf *out, const char *text);
 /* Decodes keys of a listing in place; returns the new length. Amazon writes a blank as "+", others
  * as "%20". */
@@ -67,12 +67,12 @@ char *leat__path_display(const char *path);
  * a source. A new block (leat__free); NULL when out of memory. */
 char *leat__path_plain(const char *path);
 
-/* Hashes the path without the same parts: a renewed signature or password is of the same source. */
+/* Hashes the path without these parts, so that a path with a new signature or password is the same source. */
 uint64_t leat__path_hash(const char *path, uint64_t seed);
 
 /* Returns the last part of the path, not NUL-terminated, without the secret query of a signed URL. */
 const char *leat__path_name(const char *path, size_t *len);
-/* Does the same, without ".leat" at the end: "photos.check" of "a/photos.check.leat". */
+/* Does the same, and removes ".leat" at the end: "photos.check" of "a/photos.check.leat". */
 const char *leat__path_stem(const char *path, size_t *len);
 
 /* Resolves "." and ".." after the bucket or host, in place, as a file system would; never above the bucket.

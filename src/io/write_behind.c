@@ -32,7 +32,7 @@ struct leat__write_behind {
     leat__cond work, done;
     slot slots[SLOTS];
     uint64_t puts, keep;
-    leat_error error; /* the first; code 0 when there is none */
+    leat_error error; /* the first error; code 0 when there is none */
     bool closing;
     leat__thread threads[THREADS];
 };

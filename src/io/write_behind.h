@@ -30,7 +30,7 @@ void leat__write_behind_close(leat__write_behind **w);
  * size or none. Waits while all blocks are in flight. On failure *block is unchanged. */
 int leat__write_behind_put(leat__write_behind *w, leat__file *f, uint64_t offset, size_t len,
                            leat__write_block *block, leat_error *err) LEAT_MUST_CHECK;
-/* When it returns 0, all blocks put so far are written (not synced). */
+/* Waits until all blocks put so far are written (not synced), and returns 0 or the first error. */
 int leat__write_behind_drain(leat__write_behind *w, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -46,7 +46,7 @@ typedef enum leat__cache_answer {
 /* The user of a cache: one per loader. */
 typedef struct leat__cache_user {
     leat_budget *budget;
-    _Atomic uint64_t cap; /* most bytes it may keep; its loader may change it at any time */
+    _Atomic uint64_t cap; /* maximum bytes it may keep; its loader may change it at any time */
     bool keep;            /* random orders: pages stay wanted */
     bool small_pages;     /* use small memory pages: huge ones cost more than they save here */
     bool populate; /* fault in new memory on the requesting thread, because the filling one is busier */

@@ -41,7 +41,7 @@ typedef struct leat__device_store_opts {
     leat__device_pool *pool;
     leat_budget *budget; /* charged for the headers */
     uint64_t images;     /* images in the pack: numbers are below this */
-    uint64_t limit;      /* most bytes of the pool */
+    uint64_t limit;      /* maximum bytes of the pool */
     uint64_t reserve,
         extras; /* bytes for headers: charged at open, and charged later at most, while the budget has room */
 } leat__device_store_opts;

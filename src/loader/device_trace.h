@@ -10,7 +10,7 @@
 
 #include "gpu/gpu_stream.h"
 
-#define LEAT__TRACE_STREAMS 8 /* most streams of a device */
+#define LEAT__TRACE_STREAMS 8 /* maximum streams of a device */
 
 /* Zeroed: nothing was traced. */
 typedef struct leat__device_trace {

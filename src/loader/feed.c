@@ -161,7 +161,7 @@ static uint32_t full_after(const leat_loader *l, const leat__run *r)
     for (uint32_t i = 0; i < r->count; i++) {
         const leat__run_sample *s = &r->sample[i];
         if (s->listed) continue;
-        bytes += l->env.disk != NULL ? s->page.bytes : s->row.size; /* most bytes that may be read */
+        bytes += l->env.disk != NULL ? s->page.bytes : s->row.size; /* maximum bytes that may be read */
         if (bytes > LEAT__RUN_TARGET || ++touched == most) return i + 1;
     }
     return r->count;

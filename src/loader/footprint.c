@@ -32,7 +32,7 @@
 #define SLOT_BYTES (2 * (uint64_t)LEAT__IO_ALIGN + LEAT_PACK_PADDING)
 #define PARTS_BYTES (27u * 256u)
 #define TINY 1024u   /* bytes of a sample that costs less than its scheduling */
-#define RUN_TINY 64u /* most such samples in a run */
+#define RUN_TINY 64u /* maximum such samples in a run */
 
 uint32_t leat__run_samples(uint32_t batch, uint32_t threads, uint64_t max_sample_bytes)
 {

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LEAT__RUN_MAX 16                     /* most samples of a run; more if they are tiny */
-#define LEAT__RUN_LISTED 64                  /* most samples of a run that the host only lists for a device */
+#define LEAT__RUN_MAX 16    /* maximum samples of a run; more if they are tiny */
+#define LEAT__RUN_LISTED 64 /* maximum samples of a run that the host only lists for a device */
 #define LEAT__RUN_TARGET (UINT64_C(2) << 20) /* encoded bytes after which a run is full */
 #define LEAT__WORKER_RAM (UINT64_C(2) << 20) /* bytes charged for the scratch of one worker */
 #define LEAT__LOANS 1                        /* a training loop holds one batch while it asks for the next */

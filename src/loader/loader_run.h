@@ -74,9 +74,10 @@ typedef struct leat__run_env {
     const uint64_t *indices;    /* NULL = all samples */
     const leat__shares *shares; /* mixed packs: replacements come from the sample's own pack;
                                  * or NULL */
-    uint64_t scratch_most; /* most memory that one image may take beyond the worker's; changes between runs */
-    uint64_t scratch_rest; /* what a budget must have besides that memory */
-    leat__gate decoding;   /* taken exclusively to decode again after running out of memory */
+    uint64_t
+        scratch_most; /* maximum memory that one image may take beyond the worker's; changes between runs */
+    uint64_t scratch_rest;     /* what a budget must have besides that memory */
+    leat__gate decoding;       /* taken exclusively to decode again after running out of memory */
     leat__blocks *tile_blocks; /* blocks for tiles that a device decodes; NULL = the CPU decodes everything */
     _Atomic uint32_t device_share; /* of LEAT__SHARE_WHOLE runs, how many the device decodes */
     _Atomic uint32_t run_number;

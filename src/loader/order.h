@@ -38,7 +38,7 @@ typedef struct leat__order_opts {
     leat_order kind;
     uint64_t seed;
     uint64_t count;        /* positions of an epoch, all ranks together */
-    uint32_t streams;      /* quasi: most streams; there are fewer if windows would have under 8 pages */
+    uint32_t streams;      /* quasi: maximum streams; there are fewer if windows would have under 8 pages */
     uint32_t window_pages; /* quasi: pages in the windows of all streams together */
     uint64_t pages;        /* quasi: pages of the pack */
     const uint32_t *page_samples; /* quasi: samples in each page; must outlive the order */

@@ -17,7 +17,7 @@
 #include "loader/run_read.h"
 #include "loader/setup.h"
 
-#define REMOTE_DEPTH 16u /* least initial runs in flight */
+#define REMOTE_DEPTH 16u /* minimum initial runs in flight */
 /* Least runs in flight: a single one was seen to wait for memory that only later runs free. */
 #define REMOTE_LEAST 2u
 /* Limits of the bytes in flight from a bucket, including the batches they go into. A range is in flight for

@@ -84,8 +84,8 @@ struct leat_loader {
     leat__run_env env;
     uint8_t *page_seen;           /* bit per page: announced this epoch */
     leat__page_ahead *page_ahead; /* requests pages of remote packs, or NULL */
-    uint32_t run_samples;         /* most samples of a run that CPUs decode */
-    uint32_t run_listed;          /* most samples of a run when the device decodes the whole batch */
+    uint32_t run_samples;         /* maximum samples of a run that CPUs decode */
+    uint32_t run_listed;          /* maximum samples of a run when the device decodes the whole batch */
     uint32_t run_usual;           /* usual samples of a run: converts the flow's depth to reads */
     uint64_t max_frame_bytes, max_run_bytes, floor; /* see loader/bounds.h */
     leat__budget_keeper keeper;

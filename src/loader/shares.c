@@ -21,7 +21,7 @@
 
 #define QUASI_STRETCH 4096u /* positions: enough to mix sources while their pages are still read together */
 #define QUASI_BATCHES 64u
-#define PASSES_MAX 64u /* quasi: most passes of one source in an epoch; each holds an order of its pages */
+#define PASSES_MAX 64u /* quasi: maximum passes of a source per epoch; each has an order of its pages */
 
 enum { TWEAK_STRETCH = 0x73, TWEAK_PASS = 0x74, OP_DRAW = 0x7765 };
 

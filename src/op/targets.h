@@ -13,8 +13,8 @@ typedef enum leat__box_format { LEAT__BOX_XYXY, LEAT__BOX_XYWH, LEAT__BOX_CXCYWH
 typedef struct leat__box_rule {
     leat__box_format format; /* of input and output */
     bool relative;           /* input and output are shares of width and height */
-    float min_visible;       /* least share of the area that must remain in the image */
-    float min_size;          /* least width and height, in pixels of the output */
+    float min_visible;       /* minimum share of the area that must remain in the image */
+    float min_size;          /* minimum width and height, in pixels of the output */
 } leat__box_rule;
 
 /* Converts a box of an image of this size to two corners in pixels, and back. */

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/num.h"
 
-#define DOCUMENTS_MAX (UINT64_C(4294967294)) /* most documents of a run of leat */
+#define DOCUMENTS_MAX (UINT64_C(4294967294)) /* maximum documents of a run of leat */
 
 static uint64_t guide_bytes(const leat_plan_minhash_facts *f, uint32_t bands_at_once)
 {

@@ -79,7 +79,7 @@ uint64_t leat__plan_dataset_bytes(const leat_plan_facts *f);
 #define PLAN_SMALLER_SIDE 400
 #define PLAN_LESS_QUALITY 90
 
-/* In text_plan.c: least memory and largest work files of `leat dedup fuzzy`, as src/curate plans
+/* In text_plan.c: minimum memory and largest work files of `leat dedup fuzzy`, as src/curate plans
  * them. 0 values mean its defaults. */
 typedef struct leat__plan_dedup {
     uint64_t documents;

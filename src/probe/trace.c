@@ -37,7 +37,7 @@
 #define EVENTS_DEFAULT 16384u
 #define EVENTS_MAX (UINT32_C(1) << 22)
 #define RINGS_MAX 1024u             /* bounds the memory of a program that keeps starting threads */
-#define ROWS_MAX 512u               /* most rows that do not belong to a thread */
+#define ROWS_MAX 512u               /* maximum rows that do not belong to a thread */
 #define ROW_TID (UINT64_C(1) << 30) /* above the ids of threads */
 
 typedef struct event {

@@ -27,7 +27,7 @@ def _need_torch(what: str = "leat.train, leat.embed and leat.tag need PyTorch") 
 
 
 def _remove_made(folder: str, made: list[str], names: set[str], before: set[str]) -> None:
-    """Removes what a refused run made, if the folder has only the files `names` and empty ones."""
+    """Removes the folder of a refused run, if it has only the files `names` and empty folders."""
     with suppress(OSError):
         new = {name: os.path.join(folder, name) for name in set(os.listdir(folder)) - before}
         if before <= {".lock"} and all(name in names or os.path.getsize(path) == 0 for name, path in new.items()):
@@ -40,8 +40,8 @@ def _remove_made(folder: str, made: list[str], names: set[str], before: set[str]
 
 @contextmanager
 def run_folder(path: str, notes: tuple[str, ...] = ()) -> Iterator[list[str]]:
-    """The folder of a run, made where it is missing; the names in it. Where the run fails before it wrote more than the
-    lock and `notes`, nothing stays."""
+    """Makes the folder of a run if it is missing, and yields the names in it. If the run fails before it wrote more
+    than the lock and `notes`, removes what it made."""
     made: list[str] = []
     before: set[str] = set()
     at = os.path.abspath(_check.local(path))
@@ -170,7 +170,7 @@ def _launched(count: int, pack: str, o: Any, given: dict[str, Any]) -> dict[str,
 
     words = {**{k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in given.items()}, "args": [pack],
              "launched": True}
-    held = _hold(o.output)  # before the result of another run is removed; the first rank takes it then
+    held = _hold(o.output)  # refuse a folder in use before removing the old result; then release the lock for the first rank
     held.close()
     result = os.path.join(o.output, "result.json")
     if os.path.exists(result):
@@ -240,7 +240,7 @@ def _over_pack(command: str, pack: str | os.PathLike, given: dict[str, Any], run
     """Runs a model over a pack, here or as one process per GPU."""
     pack = _check.path("pack", pack)
     progress = _check.called("progress", given.pop("progress", None))
-    checked = given.pop("checked", None)  # columns of leat check: images that are not ok are left out
+    checked = given.pop("checked", None)  # columns of leat check: only images that are ok are used
     given = {name: os.fspath(v) if isinstance(v, os.PathLike) else v for name, v in given.items() if v is not None}
     o = _options.resolve(command, given)
     if not o.output:
@@ -274,7 +274,7 @@ def check_model(command: str, name: str) -> None:
 
 
 def predict(pack: str | os.PathLike, output: str | os.PathLike, model: str | os.PathLike, **given: Any) -> dict[str, Any]:
-    """Scores of the classes for each image of a pack, and the best one: ``embed`` with ``logits=True``.
+    """Computes the scores of the classes for each image of a pack, and the best class: ``embed`` with ``logits=True``.
 
     >>> leat.predict("new.leat", "scores.leat", "run")
     >>> leat.open("scores.leat").column("label")

@@ -35,7 +35,7 @@ def _flagged(error: Exception, command: str) -> str:
 
 
 def _verdict(result: dict[str, Any]) -> str:
-    """The doctor's line, unless the run was too short for one (``--json`` has it)."""
+    """Returns the doctor's line; "" when the run was too short for one (``--json`` has it)."""
     return "" if result["verdict"].startswith("INCOMPLETE") else f"\n{result['verdict']}"
 
 
@@ -85,7 +85,7 @@ def printed(command: str, show: Callable[[], None]) -> int:
         sys.stdout.flush()
         return 0
     except OSError as error:
-        if sys.stdout is not None:  # what is left would be written, and fail, at exit
+        if sys.stdout is not None:  # at exit, Python would write the rest and fail
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if isinstance(error, BrokenPipeError):
             return 141
@@ -126,7 +126,7 @@ def main(command: str, text: str) -> int:
     values = json.loads(text)
     args = values.pop("args")
     as_json, launched = values.pop("json", False), values.pop("launched", False)
-    for name in ("color", "verbose", "anonymous", "ca_file"):  # C obeyed them
+    for name in ("color", "verbose", "anonymous", "ca_file"):  # handled by C
         values.pop(name, None)
     warnings.simplefilter("ignore", AdviceWarning)
     quiet = values.get("quiet", False)
@@ -147,10 +147,10 @@ def main(command: str, text: str) -> int:
         else:
             print(f"leat {command}: {_flagged(error, command)}", file=sys.stderr)
         return 4
-    except Exception:  # not foreseen: never the exit code 1, which means "done, with findings"
+    except Exception:  # unexpected: must not give exit code 1, which means "done, with findings"
         traceback.print_exc()
         return 4
-    if not result:  # a rank other than the first
+    if not result:  # this is not the first rank
         return 0
     failed = 0
     if launched:

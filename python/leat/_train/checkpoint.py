@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints: folders that appear under their names when they are complete.
 
-    OUT/checkpoints/step-00001200/model.safetensors    weights to use: the average where there is one
+    OUT/checkpoints/step-00001200/model.safetensors    weights to use: the moving average if there is one
                                   train.safetensors    raw weights, optimizer, average
                                   state.json           counters, random states, loader state, facts of the model
     OUT/checkpoints/step-00001200-end/                 the same after the evaluation that ends an epoch

@@ -17,7 +17,7 @@ _DTYPES = {"16-mixed": "float16", "bf16-mixed": "bfloat16", "bf16-true": "bfloat
 
 
 class Facts:
-    """What training needs to know of a pack: classes, image size, fingerprint."""
+    """Facts about a pack that training needs: classes, image size, fingerprint."""
 
     def __init__(self, path: str, label: str) -> None:
         with Dataset(path) as pack:
@@ -91,13 +91,13 @@ def train_pipeline(o: SimpleNamespace, side: int, small: bool, precision: str) -
         made.append(ops.ColorJitter(o.jitter, o.jitter, o.jitter, min(o.jitter / 4, 0.5)))
     made += _finish(precision)
     if o.erase > 0:
-        # the mean colour, not black: the running statistics of norms stay those of whole images
+        # the mean colour, not black, so that the running statistics of norms stay as for whole images
         made.insert(-2, ops.Cutout(max(side // 4, 1), o.erase, value=[round(255 * m) for m in MEAN]))
     return made + _mixes(o)
 
 
 def _mixes(o: SimpleNamespace) -> list[Any]:
-    """MixUp or CutMix in a share of the batches; with both, each in half of that share and never together."""
+    """Returns MixUp or CutMix for a share of the batches; with both, each for half of that share, never together."""
     share = o.mix_share
     if o.mixup > 0 and o.cutmix > 0:
         return [ops.MixUp(o.mixup, p=share / 2), ops.CutMix(o.cutmix, p=share / (2 - share), unmixed=True)]
@@ -106,7 +106,7 @@ def _mixes(o: SimpleNamespace) -> list[Any]:
 
 def view_pipeline(o: SimpleNamespace, side: int, small: bool, precision: str, *,
                   scale: tuple[float, float] = (0.2, 1.0), blur: float = 0.5) -> list[Any]:
-    """One random view for methods without labels: crop, colours, grey, blur."""
+    """Returns the ops of one random view for methods without labels: crop, colours, grey, blur."""
     strength = o.jitter if o.jitter >= 0 else 0.5
     made = [ops.RandomResizedCrop(side, scale=scale)]
     if o.flip > 0:
@@ -126,7 +126,7 @@ def eval_pipeline(side: int, small: bool, precision: str) -> list[Any]:
 
 
 def views(o: SimpleNamespace, field: str, side: int, small: bool, precision: str) -> Any:
-    """The images of a batch: one, or several views of each sample."""
+    """Returns the images of a batch: one, or several views of each sample."""
     if o.method == "simclr":
         view = view_pipeline(o, side, small, precision)
         return {"view0": (field, view), "view1": (field, view)}
@@ -140,7 +140,7 @@ def views(o: SimpleNamespace, field: str, side: int, small: bool, precision: str
 
 def train_loader(o: SimpleNamespace, facts: Facts, side: int, precision: str, device: str,
                  channels_last: bool, classes: int, world: int, run: str | None) -> Loader:
-    """Shuffled batches of this rank."""
+    """Opens a loader for shuffled batches of this rank."""
     small = side <= SMALL
     mixed = o.mixup > 0 or o.cutmix > 0
     return Loader(facts.path, o.batch_size, views(o, facts.image, side, small, precision), order=o.order, seed=o.seed,
@@ -152,7 +152,7 @@ def train_loader(o: SimpleNamespace, facts: Facts, side: int, precision: str, de
 
 def eval_loader(o: SimpleNamespace, facts: Facts, batch: int, side: int, precision: str, device: str,
                 channels_last: bool) -> Loader:
-    """Every sample once, in order."""
+    """Opens a loader for every sample once, in order."""
     image = {"view0": (facts.image, eval_pipeline(side, side <= SMALL, precision))}
     return Loader(facts.path, batch, image, order="sequential",
                   drop_last=False, threads=o.threads, memory=o.memory, on_error=o.on_error,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks: found, joined, and what they compute together.
+"""Ranks: how they are found and joined, and their collective operations.
 
 Gradients and the running statistics of norms are averaged after the backward pass, in flat buckets of
 fixed order. All ranks hold the same bits after each update, also after resuming. A rank that runs out of
@@ -25,7 +25,7 @@ from torch import Tensor
 from .. import _rank
 from .._errors import ArgumentError
 
-_BUCKET = 64 << 20  # bytes: fewer, larger collective calls
+_BUCKET = 64 << 20  # bytes of a collective call; large ones are more efficient
 
 
 class Ranks:
@@ -118,7 +118,7 @@ def to_launch(devices: int, nodes: int, kind: str) -> int:
 
 
 # Runs torchrun and ends with the exit code of the rank that failed first. torchrun itself ends with 1 and
-# writes a page about it; what was wrong is what the rank has said.
+# writes a page about it; the rank has already printed the error.
 _TORCHRUN = """
 import logging, sys
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -161,9 +161,9 @@ def first_host(nodes: str) -> str:
 
 
 def _slurm_environment(environ: Any = os.environ) -> None:
-    """Sets what ``init_process_group`` needs from SLURM's variables, where the launcher left it out.
+    """Sets the variables that ``init_process_group`` needs and the launcher did not set, from SLURM's variables.
 
-    Rank 0 runs on the first machine of the step. The machine that srun was started on may be another.
+    Rank 0 runs on the first machine of the step. srun may have been started on another machine.
     """
     if "MASTER_ADDR" not in environ:
         lists = (environ.get(name) for name in ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"))

@@ -73,7 +73,7 @@ def from_checkpoint(path: str, device: torch.device) -> Embedder:
 
 
 def _foreign(module: Any, path: str, notes: dict[str, Any]) -> Embedder:
-    """A model from a file. Those of ``leat export --checkpoint`` say the side of their images."""
+    """A model from a file. Files of ``leat export --checkpoint`` contain the side of their images."""
     try:
         said = json.loads(notes[export.NOTES]) if notes[export.NOTES] else {"image_size": 224}
         side, names = int(said["image_size"]), [str(name) for name in said.get("class_names", [])]
@@ -157,7 +157,7 @@ def _from_onnx(path: str, device: torch.device) -> Embedder:
     except Exception as error:
         raise DataError(f"{path}: not an ONNX model: {str(error).splitlines()[0]}") from None
     first = session.get_inputs()[0]
-    sides = [n for n in first.shape[2:] if isinstance(n, int)]  # a name where any size is taken
+    sides = [n for n in first.shape[2:] if isinstance(n, int)]  # a dimension with a name accepts any size
 
     def forward(x: Tensor) -> Tensor:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``leat.embed`` and the base of ``leat.tag``: what a model says of each image of a pack, as columns.
+"""``leat.embed`` and the base of ``leat.tag``: the output of a model for each image of a pack, as columns.
 
 The pack is cut into parts of whole batches. A part is computed by one rank, always in the same batches,
 and appears under its name when it is complete. So the rows depend neither on the number of ranks nor on
@@ -47,13 +47,13 @@ class Columns(Protocol):
     def fields(self, dim: int) -> dict[str, Any]: ...
     def classes(self, dim: int) -> dict[str, list[str]] | None: ...
     def sample(self, row: np.ndarray) -> dict[str, Any]: ...
-    def missing(self, dim: int) -> dict[str, Any]: ...  # of an image that is left out
+    def missing(self, dim: int) -> dict[str, Any]: ...  # values for an image that is left out
     def facts(self, dim: int) -> dict[str, Any]: ...
     def recall(self, made: Dataset, wanted: np.ndarray) -> dict[str, Any]: ...  # the facts of a complete pack
 
 
 class Vectors:
-    """A vector per row; or logits and the best class."""
+    """Writes a vector per row, or logits and the best class."""
 
     def __init__(self, o: SimpleNamespace, class_names: list[str]) -> None:
         self.kind = "logits" if o.logits else "vector"
@@ -227,8 +227,8 @@ class _Parts:
         return part * self.step, min((part + 1) * self.step, self.rows)
 
     def images(self, part: int) -> np.ndarray:
-        """The rows of a part. One that is left out is computed as the nearest readable one before it: batches stay as
-        they are."""
+        """Returns the rows of a part. A row that is left out is replaced by the nearest readable row before it, so that
+        the batches do not change."""
         last = np.maximum.accumulate(np.where(self.wanted, np.arange(self.rows), self.wanted.argmax()))
         return last[slice(*self.bounds(part))]
 
@@ -238,7 +238,7 @@ class _Parts:
             with open(temporary, "wb") as file:
                 rows = np.ascontiguousarray(rows, self.dtype)
                 np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(rows))
-                file.write(rows.data)  # np.save names no cause when the disk is full
+                file.write(rows.data)  # np.save does not report the cause when the disk is full
                 file.flush()
                 os.fsync(file.fileno())
             os.rename(temporary, self.path(part))
@@ -319,7 +319,7 @@ def _compute(pack: str, o: SimpleNamespace, work: Work, parts: _Parts, mine: lis
     done, at = 0, 0
     kept: list[np.ndarray] = []
     shown = time.monotonic()
-    writing: Future[None] | None = None  # a part is written while the next one is computed
+    writing: Future[None] | None = None  # the future that writes a part while the next one is computed
     with ThreadPoolExecutor(1) as writer, Loader(
             pack, o.batch_size, {"image": (field, work.pipeline)}, order="sequential", drop_last=False,
             indices=rows, threads=o.threads, memory=o.memory, fields=[], as_=work.as_, device=work.device,
@@ -353,7 +353,7 @@ def _assemble(pack: str, o: SimpleNamespace, parts: _Parts, work: Work, stamp: s
     dim = np.load(parts.path(0), mmap_mode="r").shape[1]
     columns = work.columns
     if o.npy:
-        _write_npy(_npy_path(o.output), parts, dim)  # before the pack: where it fails, `resume` continues
+        _write_npy(_npy_path(o.output), parts, dim)  # before the pack: if this fails, `resume` continues
     with Dataset(pack) as source, Writer(
             o.output, columns.fields(dim), replace=o.force or o.resume, classes=columns.classes(dim), provenance={
                 "embedded": _check.file_name(pack), "fingerprint": f"{source.fingerprint:x}", "model": work.identity, "run": stamp}) as out:
@@ -377,7 +377,7 @@ def _npy_path(output: str) -> str:
 
 
 def _remove_npy(path: str) -> None:
-    """Removes the vectors of a replaced pack: they would be taken for those of the new one."""
+    """Removes the vectors of a replaced pack: they would be read as those of the new one."""
     try:
         with open(path, "rb") as file:
             stale = file.read(6) == b"\x93NUMPY"

@@ -17,7 +17,7 @@ Forward = Callable[[Tensor], Tensor]
 
 
 def views(image: Tensor, flip: bool, shift: bool) -> Iterator[Tensor]:
-    """The image, its mirror image, and both moved by a pixel in each of eight directions."""
+    """Yields the image, its mirror image, and both moved by a pixel in each of eight directions."""
     places = [(0, 0)]
     padded = image
     if shift:
@@ -32,7 +32,7 @@ def views(image: Tensor, flip: bool, shift: bool) -> Iterator[Tensor]:
 
 def classify(forward: Forward, loader: Loader, label: str, classes: int, ranks: Ranks, *,
              flip: bool = False, shift: bool = False) -> dict[str, Any]:
-    """Top-1, top-5, mean loss and the confusion matrix (rows: true class); the mean over the views."""
+    """Returns top-1, top-5, mean loss and the confusion matrix (rows: true class), averaged over the views."""
     device = ranks.device
     confusion = torch.zeros(classes * classes, dtype=torch.int64, device=device)
     counts = torch.zeros(3, dtype=torch.int64, device=device)  # samples, right, among five
@@ -55,7 +55,7 @@ def classify(forward: Forward, loader: Loader, label: str, classes: int, ranks: 
 
 
 def features(forward: Forward, loader: Loader, label: str | None, ranks: Ranks) -> tuple[Tensor, Tensor]:
-    """Feature vectors and labels of all samples, on every rank, in the order of the pack."""
+    """Returns feature vectors and labels of all samples, on every rank, in the order of the pack."""
     vectors, labels, ids = [], [], []
     with torch.inference_mode():
         for batch in loader:
@@ -76,7 +76,7 @@ def features(forward: Forward, loader: Loader, label: str | None, ranks: Ranks) 
 
 def knn(bank: Tensor, bank_label: Tensor, query: Tensor, query_label: Tensor, classes: int,
         k: int, temperature: float = 0.07) -> float:
-    """Share of queries whose k nearest neighbours (cosine, weighted) vote for their class."""
+    """Returns the share of queries whose k nearest neighbours (cosine, weighted) vote for their class."""
     bank, query = F.normalize(bank, dim=1), F.normalize(query, dim=1)
     right = 0
     for first in range(0, len(query), 1024):
@@ -89,7 +89,7 @@ def knn(bank: Tensor, bank_label: Tensor, query: Tensor, query_label: Tensor, cl
 
 def probe(bank: Tensor, bank_label: Tensor, query: Tensor, query_label: Tensor, classes: int,
           epochs: int, seed: int) -> float:
-    """Accuracy of a linear classifier that is trained on fixed features."""
+    """Returns the accuracy of a linear classifier that is trained on fixed features."""
     mean, std = bank.mean(0), bank.std(0).clamp_min(1e-6)
     bank, query = (bank - mean) / std, (query - mean) / std
     generator = torch.Generator().manual_seed(seed)

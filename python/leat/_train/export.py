@@ -30,7 +30,7 @@ def _write(net: models.Net, example: torch.Tensor, names: list[str], path: str, 
     batch = ({0: torch.export.Dim.DYNAMIC},)
     notes = {NOTES: json.dumps({"image_size": example.shape[2], "class_names": names})}
     if kind == ".pt":
-        with warnings.catch_warnings():  # sizes are fixed on purpose: the notes name them
+        with warnings.catch_warnings():  # sizes are fixed on purpose, and stored in the notes
             warnings.simplefilter("ignore", torch.jit.TracerWarning)
             warnings.simplefilter("ignore", DeprecationWarning)
             traced = torch.jit.trace(net, example)

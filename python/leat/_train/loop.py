@@ -28,9 +28,9 @@ from .._loader import Loader
 from . import checkpoint, data, evaluate, methods, models, optim, plan, report
 from .distributed import Ranks
 
-_GUARDED = 5  # updates after a start in which ranks agree about memory before they wait for each other
+_GUARDED = 5  # in this many updates after a start, ranks tell each other when they run out of memory
 _PAUSE = 10.0  # seconds between checkpoints at the ends of short epochs
-_SAME = ("method", "model", "classes", "side", "dim", "width")  # facts that a checkpoint must share
+_SAME = ("method", "model", "classes", "side", "dim", "width")  # facts that a checkpoint must have in common with the run
 
 
 def choose_precision(wanted: str, device: torch.device) -> str:
@@ -101,7 +101,7 @@ class Trainer:
         exact = self.precision == "32"
         torch.set_float32_matmul_precision("highest" if exact else "high")
         torch.backends.cudnn.allow_tf32 = not exact
-        # trying algorithms takes seconds, and gains nothing for small images (measured on an H200)
+        # benchmarking algorithms takes seconds and does not help for small images (measured on an H200)
         torch.backends.cudnn.benchmark = not self.o.deterministic and self.side > models.SMALL
         if self.o.deterministic != torch.are_deterministic_algorithms_enabled():  # setting it imports the compiler
             torch.use_deterministic_algorithms(self.o.deterministic)
@@ -222,7 +222,7 @@ class Trainer:
         self.optimizer.load_state_dict(whole)
 
     def start_from(self, path: str) -> None:
-        """Begins with the weights of another run; a head of another size is left as it is."""
+        """Starts from the weights of another run; a head of another size is not loaded."""
         folder = checkpoint.find(path)
         tensors = checkpoint.read_tensors(os.path.join(folder, "model.safetensors"))
         mine = self.task.net.state_dict()
@@ -283,7 +283,7 @@ class Trainer:
             self._make_room(short, asked)
 
     def _too_small(self, error: Exception) -> Exception:
-        """Returns an error that says what to change when a model cannot take so few pixels or samples."""
+        """Returns an error that says what to change when a model needs more pixels or samples."""
         text = str(error)
         if "Expected more than 1 value per channel" in text:
             return ArgumentError(f"batch_size: the norms of {self.o.model} need more than one value per channel: "
@@ -364,7 +364,7 @@ class Trainer:
             raise ArgumentError(f"{self.facts.path}: has {counted(self.facts.samples, 'sample')}: too few for {counted(self.ranks.world, 'rank')}")
         self.total = min(self.per_epoch * o.epochs, o.max_steps or 2**62)
         self.schedule = optim.schedule(o, self.per_epoch, self.total)
-        # samples of an update: an epoch of a small pack can be less than the batches asked for
+        # samples of an update: an epoch of a small pack can have fewer than the requested batches
         whole = min(o.batch_size * self.ranks.world * min(o.accumulate, len(loader)), self.facts.samples)
         self.peak = self.base_lr * (whole / 256 if o.scale_lr else 1.0)
         compiled = self.compiles()
@@ -410,7 +410,7 @@ class Trainer:
     def _begin_ahead(self) -> None:
         """Starts the next epoch of the loader during the update of the last batch.
 
-        Without, the first batch of each epoch is waited for (40 ms for 256 photos on 16 CPUs).
+        Otherwise each epoch waits for its first batch (40 ms for 256 photos on 16 CPUs).
         """
         assert self.loader is not None
         epoch = self.epoch + 1
@@ -457,7 +457,7 @@ class Trainer:
         return True
 
     def _epoch_over(self) -> bool:
-        """Ends an epoch after its last update, where a checkpoint is written anyway."""
+        """Returns whether the current epoch, or the run, has had its last update."""
         return self.in_epoch >= self.per_epoch or self.update >= self.total
 
     def _end_epoch(self) -> None:
@@ -573,7 +573,7 @@ class Trainer:
         soon = self.ranks.any(time.monotonic() - self.saved_at < _PAUSE)  # ranks save together
         if best or kept or over or not soon:
             self.save(keeper, best=best, kept=kept)
-        if not over:  # a failure of the last one is an error
+        if not over:  # a failure to write the last checkpoint is an error
             self._warn(keeper)
 
     def _best_name(self) -> str | None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is learned: a task turns a batch into a loss.
+"""Training tasks: a task turns a batch into a loss.
 
-A task holds the network ``net`` and whatever its loss needs beside it. Everything in ``state_dict()`` goes
+A task holds the network ``net`` and the other modules that its loss needs. Everything in ``state_dict()`` goes
 into a checkpoint.
 """
 
@@ -76,7 +76,7 @@ class SimCLR(Task):
         self.temperature = temperature or 0.5
 
     def loss(self, views: Sequence[Tensor], label: Tensor | None) -> Tensor:
-        # both views in one batch: the norms see all of it
+        # both views are in one batch, so that norms use the statistics of both
         z = F.normalize(self.project(self.run(torch.cat(list(views)))).float(), dim=1)
         n = len(z) // 2
         near = z @ z.T / self.temperature

@@ -49,7 +49,7 @@ class Net(nn.Module):
         self.head: nn.Module = nn.Identity()
 
     def run(self, block: nn.Module, x: Tensor) -> Tensor:
-        """Runs a block; recomputes its activations in the backward pass where that is asked for."""
+        """Runs a block; with checkpointing, recomputes its activations in the backward pass."""
         if not (self.checkpointing and self.training and torch.is_grad_enabled()):
             return block(x)
         if torch.compiler.is_compiling():  # the compiler recomputes without side effects
@@ -294,7 +294,7 @@ _BUILT_IN: dict[str, Callable[[bool], Net]] = {
 
 
 class Foreign(Net):
-    """A model of torchvision or timm, with its classifier taken off."""
+    """A model of torchvision or timm without its classifier."""
 
     def __init__(self, body: nn.Module, width: int) -> None:
         super().__init__()
@@ -322,13 +322,13 @@ def _from_torchvision(name: str, pretrained: bool) -> Net | None:
         from torchvision import models as zoo  # type: ignore[import-not-found]
     except ImportError:
         return None
-    except RuntimeError as e:  # built for another torch: its operators are missing
+    except RuntimeError as e:  # torchvision was built for another torch: its operators are missing
         raise ArgumentError(f"model: torchvision cannot be imported ({e}): install the one that fits torch "
                             f"{torch.__version__}, or remove it") from e
     if name not in zoo.list_models():
         return None
     body = zoo.get_model(name, weights="DEFAULT" if pretrained else None)
-    for place in ("fc", "classifier", "head", "heads"):  # where torchvision keeps the classifier
+    for place in ("fc", "classifier", "head", "heads"):  # attributes in which torchvision keeps the classifier
         last = getattr(body, place, None)
         linear = last if isinstance(last, nn.Linear) else _last_linear(last)
         if linear is None:

@@ -34,7 +34,7 @@ class Option(NamedTuple):
     help: str
 
     def check(self, value: Any) -> Any:
-        """Returns the value as the loop takes it; raises an ArgumentError that names the option."""
+        """Returns the value as the training loop takes it; raises an ArgumentError that names the option."""
         if value is None:
             return self.default
         if self.kind == "flag":

@@ -54,12 +54,12 @@ def _optimizer(o: SimpleNamespace, trainer: Trainer) -> str:
     """Returns the optimizer as the plan names it; the plan counts the bytes of its state."""
     if trainer.optimizer_name == "sgd":
         return "momentum" if o.momentum > 0 else "sgd"
-    return "adamw"  # LAMB keeps as much
+    return "adamw"  # LAMB has as much state
 
 
 def _cost(trainer: Trainer) -> tuple[int, float]:
-    """Measures bytes of activations and multiply-adds of one sample in a forward pass over two."""
-    from torch.utils.flop_counter import FlopCounterMode  # here: imports triton
+    """Measures bytes of activations and multiply-adds per sample in a forward pass over two samples."""
+    from torch.utils.flop_counter import FlopCounterMode  # imported here because it imports triton
 
     net, kept = trainer.task.net, [0]
 

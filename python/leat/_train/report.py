@@ -50,7 +50,7 @@ class Meter:
     def __init__(self, o: SimpleNamespace, ranks: Ranks, resumed_at: int, class_names: list[str]) -> None:
         self.o, self.ranks, self.class_names = o, ranks, class_names
         self.waited = 0.0
-        self._gaps: list[tuple[Any, Any, float]] = []  # end of a step, start of the next, the host's wait between
+        self._gaps: list[tuple[Any, Any, float]] = []  # event at the end of a step, event at the next start, the host's wait
         self._ended: Any = None
         self._windows = 0
         self.images = self.total_images = 0
@@ -66,7 +66,7 @@ class Meter:
 
     def _open(self, path: str, resumed_at: int) -> None:
         kept = []
-        if resumed_at and os.path.exists(path):  # lines after the checkpoint come again
+        if resumed_at and os.path.exists(path):  # lines after the checkpoint will be written again
             with open(path, encoding="utf-8") as file:
                 kept = [line for line in file if _step_of(line) <= resumed_at]
         try:
@@ -91,7 +91,7 @@ class Meter:
     # ---- while it runs -----------------------------------------------------------------------
 
     def begin(self, epoch: int, done: int, total: int) -> None:
-        """An epoch begins, or continues after ``done`` updates."""
+        """Notes that an epoch begins, or continues after ``done`` updates."""
         self.epoch, self.done, self.begun, self.total = epoch + 1, done, done, total
         self.epoch_begin = self._window_begin = time.perf_counter()
         self.waited = 0.0
@@ -102,10 +102,10 @@ class Meter:
         self.images = 0
 
     def got(self, wait: float) -> None:
-        """A batch has come after ``wait`` seconds.
+        """Notes that a batch was delivered after ``wait`` seconds.
 
-        The host of a GPU runs ahead: it may wait while the GPU still computes. What counts is the time for
-        which the GPU had nothing to do, between two events on its stream.
+        The host of a GPU runs ahead: it may wait while the GPU still computes. Only the idle time of the GPU counts,
+          between two events on its stream.
         """
         if self._ended is None:
             self.waited += wait
@@ -116,13 +116,13 @@ class Meter:
         self._ended = None
 
     def stepped(self, on_gpu: bool) -> None:
-        """The work of a step has been queued."""
+        """Notes that the work of a step is queued."""
         if on_gpu:
             self._ended = torch.cuda.Event(enable_timing=True)
             self._ended.record()
 
     def _settle(self) -> None:
-        """Adds up the gaps between events; the GPU has passed all of them but the last."""
+        """Adds up the gaps between events; the GPU has passed all events except the last."""
         for ended, began, wait in self._gaps:
             self.waited += min(wait, ended.elapsed_time(began) / 1e3)
         self._gaps = []
@@ -138,7 +138,7 @@ class Meter:
     def _log(self, trainer: Trainer) -> None:
         if not self._count or self._losses is None:
             return
-        loss = self._losses.item() / self._count  # waits for the GPU: so the times are true
+        loss = self._losses.item() / self._count  # waits for the GPU, so that the times include its work
         self._settle()
         now = time.perf_counter()
         seconds = now - self._window_begin
@@ -156,7 +156,7 @@ class Meter:
         self._write(row)
         self._show(progress_line(self.epoch, self.done, self.total, now - self.epoch_begin, self.begun, loss,
                                  row["data_ms"], row["step_ms"]))
-        if self._windows == 1:  # the first window is one step, which tunes and compiles: leave it out
+        if self._windows == 1:  # the first window is one step, which includes tuning and compiling: leave it out
             self.total_seconds, self.total_waited, self.total_images = 0.0, 0.0, 0
         self._windows += 1
         self.total_seconds += seconds

@@ -80,7 +80,7 @@ class _Counted:
 
 
 class Tags(_Counted):
-    """The best class, how sure it is, and the classes after it."""
+    """Columns of the best class, its score, and the next best classes."""
 
     kind = "tags"
 
@@ -135,7 +135,8 @@ class Tags(_Counted):
 
 
 class Boxes(_Counted):
-    """The best boxes. A row of a part is their number, or -1 if any is not finite, then six numbers for each."""
+    """Columns of the best boxes. A row of a part has the number of boxes, or -1 if any is not finite, then six numbers
+    per box."""
 
     def __init__(self, o: SimpleNamespace, names: list[str]) -> None:
         super().__init__(names)
@@ -192,7 +193,7 @@ class Boxes(_Counted):
 
 
 def _boxes_work(o: SimpleNamespace, made: Any, device: Any, columns: Boxes) -> embedding.Work:
-    """A detector gets a list of images in their own size, as numbers from 0 to 1."""
+    """Returns the work for a detector, which gets a list of images in their own size, with values from 0 to 1."""
     import torch
 
     given = [name for name, value in (("image_size", o.image_size), ("logits", o.logits),
@@ -212,7 +213,7 @@ def _boxes_work(o: SimpleNamespace, made: Any, device: Any, columns: Boxes) -> e
 
 
 def prepare(o: SimpleNamespace) -> embedding.Work:
-    """The model, and the columns that it makes."""
+    """Returns the model and the columns that it makes."""
     if not os.path.exists(o.model):
         raise ArgumentError(f"model: {o.model}: no such file or run of leat train (models of torchvision and timm: save "
                             "them as TorchScript or ONNX)")

@@ -16,7 +16,7 @@
 
 #define TILE_BLOCKS_MAX 192
 #define TILE_PLANES_MAX 15
-#define TILE_RUN 31     /* most values of a lane in a round; odd, which avoids bank conflicts */
+#define TILE_RUN 31     /* maximum values of a lane in a round; odd, which avoids bank conflicts */
 #define TILE_READY 1248 /* values that wait for their block: less than 4 x 64 left over, plus one round */
 #define BLOCK_PITCH 80  /* values from block to block of 64 coefficients; avoids bank conflicts */
 

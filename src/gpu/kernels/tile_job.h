@@ -21,7 +21,7 @@
 #define LEAT_JOB_POOL_SLACK 8 /* words after the last one that are read but not used */
 #define LEAT_JOB_NARROW 4     /* with up to this many inputs per output, the weights fit in one word */
 #define LEAT_JOB_WORD_BITS 20
-#define LEAT_JOB_WORDS_MAX 4095u /* most words of inputs for one output */
+#define LEAT_JOB_WORDS_MAX 4095u /* maximum words of inputs for one output */
 
 /* One axis of a resize, like leat__axis_request without a box. */
 typedef struct leat_job_axis {
@@ -29,8 +29,8 @@ typedef struct leat_job_axis {
     uint32_t filter;               /* leat__filter: nearest, box, bilinear or bicubic */
     uint32_t mirror_in, mirror_out;
     uint32_t lo;    /* first input of the region; taps are relative to it */
-    uint32_t taps;  /* most taps per output */
-    uint32_t words; /* most words of weights per output */
+    uint32_t taps;  /* maximum taps per output */
+    uint32_t words; /* maximum words of weights per output */
     uint32_t lead;  /* inputs of the first word before the region */
     uint32_t pad;
     uint64_t first;   /* offset in the image's workspace: u32 per output, `lead` included */
@@ -59,7 +59,7 @@ enum {
     LEAT_JOB_HUE,
     LEAT_JOB_ERASE
 };
-#define LEAT_JOB_STEPS 8 /* most steps of an image */
+#define LEAT_JOB_STEPS 8 /* maximum steps of an image */
 
 typedef struct leat_job_step {
     uint32_t kind;

@@ -58,15 +58,15 @@ $ leat doctor
 # what has no effect, or cannot be written, is said before anything is measured
 $ leat doctor nowhere.leat --attach run.json
 > leat doctor --attach run.json --seconds 4
-! leat doctor: --attach diagnoses a run that is over, PACK is measured: give one (see leat doctor --help)
-! leat doctor: --seconds has no effect on a run that is over (see leat doctor --help)
+! leat doctor: --attach diagnoses a recorded run, PACK is measured: give one of them (see leat doctor --help)
+! leat doctor: --seconds has no effect on a recorded run (see leat doctor --help)
 = 2
 
 $ leat doctor --attach run.json --batch 4
 > leat doctor --attach run.json --trace trace.json
 > leat doctor nowhere.leat --epochs 2
-! leat doctor: --batch has no effect on a run that is over (see leat doctor --help)
-! leat doctor: --trace has no effect on a run that is over (see leat doctor --help)
+! leat doctor: --batch has no effect on a recorded run (see leat doctor --help)
+! leat doctor: --trace has no effect on a recorded run (see leat doctor --help)
 ! leat doctor: --epochs has no effect: leat doctor measures for --seconds (see leat doctor --help)
 = 2
 
@@ -104,7 +104,7 @@ $ run='{"run":"09713f672beecc6e","part":0,"version":1,"pid":1}'; facts='{"facts"
 = 4
 
 $ leat doctor --attach run.json --verify
-! leat doctor: --verify needs a pack: a run that is over cannot be run again (see leat doctor --help)
+! leat doctor: --verify needs a pack: a recorded run cannot be run again (see leat doctor --help)
 = 2
 
 $ echo '{"steps": "many"}' | leat doctor --attach -
@@ -123,7 +123,7 @@ decode
 critical
 
 $ leat doctor trained --verify
-! leat doctor: --verify needs a pack: a run that is over cannot be run again (see leat doctor --help)
+! leat doctor: --verify needs a pack: a recorded run cannot be run again (see leat doctor --help)
 = 2
 
 $ mkdir curated
@@ -141,5 +141,5 @@ a faster disk
 false
 
 $ leat doctor curated --step-ms 5
-! leat doctor: --step-ms has no effect on curated/run.json: it is the report of a run that is over (see leat doctor --help)
+! leat doctor: --step-ms has no effect on curated/run.json: it is the report of a finished run (see leat doctor --help)
 = 2

@@ -141,7 +141,7 @@ $ bucket="--samples 1000000 --sample-bytes 100000 --storage bucket --gpus 0 --ra
 1907350
 
 $ leat plan --samples 1000 --storage bucket --gbps 1 --io-mbs 100
-! leat plan: --gbps and --io-mbs are both the rate of the storage: give one (see leat plan --help)
+! leat plan: --gbps and --io-mbs both set the rate of the storage: give one of them (see leat plan --help)
 = 2
 
 $ leat plan --samples 1000 --storage nvme --gbps 1
@@ -370,11 +370,11 @@ $ leat plan
 = 2
 
 $ leat plan --video-hours 1 --samples 5
-! leat plan: --samples and --video-hours are both the number of samples: give one (see leat plan --help)
+! leat plan: --samples and --video-hours both set the number of samples: give one of them (see leat plan --help)
 = 2
 
 $ leat plan --threads 4 --workers 4
-! leat plan: --threads is leat's, --workers a process-based loader's: give one (see leat plan --help)
+! leat plan: --threads is for leat, --workers for process-based loaders: give one of them (see leat plan --help)
 = 2
 
 $ for o in "--params 9" "--gmacs 3" "--unfused-attention" "--mix-raw 0.3" "--fps 10" "--videos 9" "--width 9" "--like fast" "--bands 5" "--dataset-bytes 1G"; do
@@ -423,7 +423,7 @@ $ for o in "--text 500G --model resnet50" "--text 500G --stage quality" "--docum
 ! leat plan: --cpus has no effect with --recommend images (see leat plan --help)
 ! leat plan: --samples has no effect with --recommend video (see leat plan --help)
 ! leat plan: --yaml has no effect with --solve (see leat plan --help)
-! leat plan: --memory and --limit are both the limit: give one (see leat plan --help)
+! leat plan: --memory and --limit both set the memory limit: give one of them (see leat plan --help)
 
 $ leat plan --text 500G --memory 64G --cpus 32 --bands 14 --hashes 112 | grep -e "all 14" -e assumed
 > leat plan --text 500G --memory 64G --cpus 32 --storage ssd | grep -c assumed || true

@@ -556,7 +556,7 @@ warning
 run on several nodes (--on ray): each has its own reading thread
 
 $ leat doctor doc --step-ms 5
-! leat doctor: --step-ms has no effect on doc/report.json: it is the report of a run that is over (see leat doctor --help)
+! leat doctor: --step-ms has no effect on doc/report.json: it is the report of a finished run (see leat doctor --help)
 = 2
 
 $ echo '{}' > doc/report.json; leat doctor doc

@@ -68,7 +68,7 @@ $ leat help load --json | jget commands.# commands.0.name
 load
 
 $ leat help load --json --man
-! leat help: --man and --json are two forms of a page: give one (see leat help --help)
+! leat help: --man and --json are two forms of a page: give one of them (see leat help --help)
 = 2
 
 $ leat help -json
