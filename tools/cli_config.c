@@ -131,8 +131,8 @@ static int take_pair(reading *r, const yaml_node_pair_t *pair, leat_error *err)
     r->config->text[r->config->count++] = own; /* one per option: `seen` */
     snprintf(shown, sizeof shown, "%s:%zu: %s", r->path, line_of(key), p->name);
     leat__value parsed = r->line->values[i];
-    LEAT_TRY(leat__param_parse(p, shown, own, &parsed,
-                               err)); /* check the value even when the command line overrides it */
+    /* check the value even when the command line overrides it */
+    LEAT_TRY(leat__param_parse(p, shown, own, &parsed, err));
     if (!r->line->typed[i]) r->line->values[i] = parsed;
     return 0;
 }

@@ -298,8 +298,8 @@ int cli_parse(cli_line *line, const cli_command *command, int argc, char **argv,
     bool options_end = false;
     while (w.next < argc) {
         char *word = argv[w.next++];
-        if (options_end || !is_option(word))
-            line->args[line->arg_count++] = word; /* overwrites only words that were already parsed */
+        /* overwrites only words that were already parsed */
+        if (options_end || !is_option(word)) line->args[line->arg_count++] = word;
         else if (leat__str_eq(word, "--")) options_end = true;
         else if (word[1] == '-') LEAT_TRY(parse_long(line, word, &w, err));
         else LEAT_TRY(parse_letters(line, word, &w, err));

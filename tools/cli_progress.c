@@ -142,8 +142,8 @@ void cli_progress_begin(cli_progress *p, cli *c, const char *label, const char *
     p->total = total;
     p->rate_ns = leat__clock_ns();
     p->shown = c->tty_err && !c->quiet && !c->json;
-    atomic_init(&p->next_ns,
-                p->rate_ns + REDRAW_NS); /* the first drawing is delayed, so that quick work shows no bar */
+    /* the first drawing is delayed, so that quick work shows no bar */
+    atomic_init(&p->next_ns, p->rate_ns + REDRAW_NS);
     if (!p->shown) return;
     leat__mutex_lock(&c->lock);
     c->bar = p;

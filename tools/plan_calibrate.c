@@ -45,19 +45,19 @@
 #define SLICES 4
 #define SLICES_ONE 2 /* slices with one thread, only to measure how threads scale */
 #define LOOKS 3      /* warm measurements of a calibration */
-#define LOOKS_RANGE                                                                                          \
-    2 /* exponent for the range of these measurements: half of later runs are outside of the range itself,   \
-         few twice as far */
+/* exponent for the range of these measurements: half of later runs are outside of the range itself, few twice
+ * as far */
+#define LOOKS_RANGE 2
 #define SLICE_BATCHES 12u /* batches per slice needed for a meaningful rate */
 #define USUAL_PREFETCH 4u /* batches that the loader starts with by default */
 #define OTHER_BATCHES 3u  /* batches besides the prefetched ones: held by the trainer, or in progress */
 #define FEW_SPREAD 1.1    /* factor of the interval when slices have too few batches */
-#define EVEN_BATCHES                                                                                         \
-    5u /* from this many batches on, the time before the first and after the last is left out */
+/* from this many batches on, the time before the first and after the last is left out */
+#define EVEN_BATCHES 5u
 /* Short measurement: fewer and shorter slices over fewer bytes, with a wider interval. */
 #define QUICK_SLICE_NS (LEAT_NS_PER_S / 12)
-#define QUICK_SLICES                                                                                         \
-    6 /* half a second in total, because the clock of a shared CPU changes faster than that */
+/* half a second in total, because the clock of a shared CPU changes faster than that */
+#define QUICK_SLICES 6
 #define QUICK_SLICES_COLD 4                   /* when reads are also measured */
 #define QUICK_BYTES (UINT64_C(256) << 20)     /* more than CPU caches hold, which would speed up raw pixels */
 #define QUICK_BYTES_COLD (UINT64_C(32) << 20) /* less, because these bytes must be read first */
@@ -88,8 +88,8 @@
 /* Warm rates: samples of this many bytes are repeated, so that they stay in memory. */
 #define WARM_BYTES (UINT64_C(512) << 20)
 #define EPOCH_MAX (UINT64_C(1) << 20)
-#define BRING_NS                                                                                             \
-    (4 * LEAT_NS_PER_S) /* time to read these samples into memory; on slow storage there are fewer */
+/* time to read these samples into memory; on slow storage there are fewer */
+#define BRING_NS (4 * LEAT_NS_PER_S)
 
 #define VALUES 12 /* turns, or slices of all warm measurements */
 static_assert(VALUES >= TURNS_MAX && VALUES >= LOOKS * SLICES && VALUES >= QUICK_SLICES, "too few values");

@@ -269,8 +269,8 @@ int plan_ops_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool liste
     f->crop_area = leat__plan_ops_area(p, width, height);
     leat__pipeline_close(&p);
     if (rc != 0) return cli_fail(c, &err);
-    const bool on_pack = cli_given(c, "dataset") &&
-                         !listed; /* the cost is measured; the table is used if that takes too long */
+    /* the cost is measured; the table is used if that takes too long */
+    const bool on_pack = cli_given(c, "dataset") && !listed;
     if (plan_tables_only(c) || on_pack) {
         bool sure;
         f->ops_unknown = !leat__plan_ops_us(text, f->isa, width, height, &f->ops_us, &sure);

@@ -468,8 +468,8 @@ typedef struct leat_loader_stats {
     uint64_t device_overlap_ns; /* part of copy_ns and device_decode_ns that overlaps with the copies and
                                    kernels of the previous batch */
     uint64_t device_list_ns;    /* part of decode_ns that workers spent listing tiles for the device */
-    uint64_t device_cached_images,
-        device_cached_bytes; /* with LEAT_CACHE_DEVICE: images and bytes cached on the device */
+    /* with LEAT_CACHE_DEVICE: images and bytes cached on the device */
+    uint64_t device_cached_images, device_cached_bytes;
     uint64_t budget_kept; /* memory kept for reuse: charged in addition to budget_used, freed when needed */
     /* Memory really allocated under the budget, and its peak. The charged bytes are more: bytes of samples
      * are reserved before they are read, so that no task waits for memory halfway. */

@@ -273,8 +273,8 @@ typedef struct leat_dedup_stats {
     uint64_t resumed; /* 1 = an earlier run was resumed */
     double seconds, cpu_seconds;
     uint64_t resumable; /* 1 = the run failed and can be resumed */
-    uint64_t against,
-        removed_against;  /* documents in that index; documents removed as similar to one of them */
+    /* documents in that index; documents removed as similar to one of them */
+    uint64_t against, removed_against;
     uint64_t index_bytes; /* size of the saved index */
     /* For lines, paragraphs or substrings. `removed` then counts documents with no text left. */
     uint64_t pieces, pieces_removed; /* lines or paragraphs that are not blank; those removed. Substrings:

@@ -450,8 +450,8 @@ static PyObject *packer_classes(PyObject *o, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "IO", &field, &list)) return NULL;
     Py_ssize_t n = PyList_Size(list);
-    if (n >= 0 && self->sent_only)
-        Py_RETURN_NONE; /* the finished pack already has them: the identity covers class names */
+    /* the finished pack already has them: the identity covers class names */
+    if (n >= 0 && self->sent_only) Py_RETURN_NONE;
     if (n < 0 || !enter(self)) return NULL;
     const char **names = LEAT_NEW_ARRAY(PACK, const char *, (size_t)n + 1);
     for (Py_ssize_t i = 0; names != NULL && i < n; i++) {

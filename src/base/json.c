@@ -187,9 +187,9 @@ static const uint64_t tens[] = {1u,
  * is the result divided by 10^*places, up to 20 of them. */
 static uint64_t round_digits(double v, int digits, int *places)
 {
-    static const double small[] = {1, 1e-1, 1e-2,
-                                   1e-3}; /* the last three are a little above the power of ten */
-    int above = -3, binary;               /* v < 10^above */
+    /* the last three are a little above the power of ten */
+    static const double small[] = {1, 1e-1, 1e-2, 1e-3};
+    int above = -3, binary; /* v < 10^above */
     while (v >= (above <= 0 ? small[-above] : (double)tens[above])) above++;
     *places = digits - above;
     u128 scaled = (uint64_t)ldexp(frexp(v, &binary), 53); /* 53 bits by 67 */
@@ -241,8 +241,8 @@ void leat__json_number(leat__buf *out, double v)
     char text[40], *end = text + sizeof text, *quick = NULL;
     const double size = fabs(v);
 
-    if (size < 1e15 && size == trunc(size))
-        quick = put_fixed((uint64_t)size, 0, end); /* the usual case: whole numbers */
+    /* the usual case: whole numbers */
+    if (size < 1e15 && size == trunc(size)) quick = put_fixed((uint64_t)size, 0, end);
     else if (size >= 1e-4 && size < 1e15) quick = quick_digits(size, end);
     if (quick && v < 0) *--quick = '-';
     if (!quick) leat__buf_puts(out, isfinite(v) ? exact_digits(v, 15, text) : "null");

@@ -14,8 +14,8 @@
 #include "curate/thread_team.h"
 
 #define COARSE_LIMIT 0.5f /* descriptors at a greater distance are not candidates */
-#define LISTS                                                                                                \
-    128 /* lists that a query searches; with more than 4,096 lists, twice the square root of their number */
+/* lists that a query searches; with more than 4,096 lists, twice the square root of their number */
+#define LISTS 128
 #define RECORDS 256       /* records read at a time */
 #define BUFFER (4u << 20) /* buffer of all part files together, before blocks are allocated */
 #define PARTS_MAX 1024

@@ -70,9 +70,8 @@ void leat__image_facts_fail(leat__image_facts *f, leat__verdict verdict, const c
     f->issues |= UINT64_C(1) << issue[verdict];
     for (int i = 0; i < LEAT__LOOKS; i++) f->score[i] = (double)NAN;
     size_t len = LEAT_MIN(strlen(reason), sizeof f->reason - 1), good = 0;
-    if (!leat__utf8_valid(reason, len, &good))
-        len = good; /* truncated in the middle of a
-                     * character */
+    /* truncated in the middle of a character */
+    if (!leat__utf8_valid(reason, len, &good)) len = good;
     memcpy(f->reason, reason, len);
     f->reason[len] = 0;
 }
@@ -268,8 +267,8 @@ void leat__image_columns_close(leat__image_columns *c)
 static int move_window(leat__image_columns *c, uint64_t row, leat_error *err)
 {
     struct leat__columns_window *w = c->window;
-    const uint64_t left =
-        row < c->count ? c->count - row : 1; /* beyond the end, leat_pack_rows reports the error */
+    /* beyond the end, leat_pack_rows reports the error */
+    const uint64_t left = row < c->count ? c->count - row : 1;
     w->count = 0;
     w->first = row;
     const uint32_t n = (uint32_t)LEAT_MIN(left, WINDOW);

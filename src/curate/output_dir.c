@@ -24,8 +24,8 @@
 #define PARTIAL ".partial" /* as in shards.c */
 #define REPORT_MAX (16u << 20)
 #define TRIES 8 /* attempts to take a lock while its holder removes it */
-#define OURS                                                                                                 \
-    "files of leat\n" /* in the lock, after the process: the run writes, or wrote when it was killed */
+/* in the lock, after the process: the run writes, or wrote when it was killed */
+#define OURS "files of leat\n"
 
 /* ---- the lock ---- */
 

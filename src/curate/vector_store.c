@@ -109,8 +109,9 @@ int leat__vector_store_get(leat__vector_store *s, const uint32_t *row, uint64_t 
     if (!f.errs) return leat__fail_nomem(err, members * sizeof *f.errs, "readers");
     leat__thread_team_run(s->crew, fetch, &f);
     int rc = f.rc;
+    /* the failure at the lowest row */
     for (uint32_t i = 0; i < members && rc != 0; i++)
-        if (f.errs[i].code != 0) { /* the failure at the lowest row */
+        if (f.errs[i].code != 0) {
             if (err) *err = f.errs[i];
             rc = f.errs[i].code;
             break;

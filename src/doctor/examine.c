@@ -59,8 +59,8 @@
 #define HALF_LEAST 4u    /* batches that show a rate */
 #define FROM_FILE 0.8    /* of a sample's bytes: all samples were read */
 #define FROM_DISK 0.9    /* of the reads: the run does not wait for a server */
-#define BURST                                                                                                \
-    1.3 /* above this factor of the rate of reads, batches were already in memory: this is not a rate */
+/* above this factor of the rate of reads, batches were already in memory: this is not a rate */
+#define BURST 1.3
 
 /* Arrival times of batches, without the starts of epochs. They show whether both halves of a run have the
  * same rate. */
@@ -756,8 +756,8 @@ static int examine(exam *e, leat_error *err)
     merge(f, &first.facts);
     leat__kernel_counters_read(&begin);
     if (rc == 0) rc = measure_parts(e, &busy, err);
-    f->read_ms =
-        or_else(first.facts.read_ms, f->read_ms); /* from the run, like in_flight, not from cold reads */
+    /* from the run, like in_flight, not from cold reads */
+    f->read_ms = or_else(first.facts.read_ms, f->read_ms);
     if (rc == 0) rc = try_remedies(e, err);
     find_contention(e, &begin);
     return rc != 0 ? rc : report(e, "done", 1, NULL, err);

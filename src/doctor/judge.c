@@ -20,9 +20,8 @@
 #include "doctor/judge.h"
 
 #define RATES_WEIGHT 1.2 /* measured on this data: slightly more weight than the others */
-#define MARGIN_SURE                                                                                          \
-    1.5                /* when the next rate is this far above the smallest, there is no                     \
-                        * doubt */
+/* when the next rate is this far above the smallest, there is no doubt */
+#define MARGIN_SURE 1.5
 #define EXPLAINS 0.6   /* a part that reached less than this share of its rate is not the cause */
 #define SATURATED 0.85 /* share of the usable CPUs */
 #define IDLE 0.6
@@ -119,8 +118,8 @@ static double device_busy(const leat_doctor_facts *f)
 static void ask_rates(const leat_doctor_facts *f, const leat__doctor_rates *r, votes *v)
 {
     if (known(f->spacious) && known(f->samples_per_s) && blocked_share(f) >= BLOCKED &&
-        f->spacious >=
-            MARGIN_SURE * f->samples_per_s) { /* a trial showed that more memory makes the run faster */
+        /* a trial showed that more memory makes the run faster */
+        f->spacious >= MARGIN_SURE * f->samples_per_s) {
         v->weight[LEAT_LIMIT_MEMORY] += RATES_WEIGHT;
         return;
     }
@@ -244,8 +243,8 @@ static void ask_machine(const leat_doctor_facts *f, votes *v)
     }
     double wanted = cpus_wanted(f);
     if (!known(wanted)) return;
-    if (wanted >= SATURATED && known(useful) && useful < 0.5)
-        v->weight[LEAT_LIMIT_DELIVERY] += 1 - useful; /* busy, but not with images */
+    /* busy, but not with images */
+    if (wanted >= SATURATED && known(useful) && useful < 0.5) v->weight[LEAT_LIMIT_DELIVERY] += 1 - useful;
     else if (wanted >= SATURATED) v->weight[LEAT_LIMIT_CPU] += clamp(wanted, 0.5, 1);
     else if (wanted < IDLE && blocked_share(f) >= BLOCKED) v->weight[LEAT_LIMIT_MEMORY] += 0.5;
     else if (wanted < IDLE && waits_for_reads(f)) v->weight[LEAT_LIMIT_IO] += 0.6 * (1 - wanted);

@@ -417,8 +417,8 @@ static bool free_cpus(const leat_doctor_diagnosis *d, situation *w, leat_doctor_
     if (!known(f->cpu_all) || cpus <= 0 || others < 0.1 * cpus) return false;
     if (leat__doctor_collate_waits(f)) return false;
     double share = LEAT_MIN(0.9, others / cpus), gain = 1 / (1 - share);
-    double room =
-        LEAT_MIN(cpus, LEAT_MAX(or_else(f->threads, cpus), 1.0)); /* quota for the process's threads */
+    /* quota for the process's threads */
+    double room = LEAT_MIN(cpus, LEAT_MAX(or_else(f->threads, cpus), 1.0));
     if (f->cpu_used > 0) gain = LEAT_MIN(gain, LEAT_MAX(room / f->cpu_used, 1.0));
     f->cpu_all *= gain;
     f->others = f->run_delay = 0;
@@ -483,8 +483,8 @@ static bool raise_budget(const leat_doctor_diagnosis *d, situation *w, leat_doct
     leat_doctor_facts *f = &w->f;
     char a[TEXT];
     if (!known(w->memory) || d->cause != LEAT_CAUSE_BUDGET || !known(f->budget)) return false;
-    if (!known(f->spacious) && !known(leat__doctor_storage(f)))
-        return false; /* slow reads may be what fills the budget */
+    /* slow reads may be what fills the budget */
+    if (!known(f->spacious) && !known(leat__doctor_storage(f))) return false;
     double room = or_else(f->memory_free, 0) + f->budget, want = 4 * f->budget;
     double budget = LEAT_MIN(want, 0.5 * room);
     if (budget < 1.2 * f->budget) return false;
@@ -559,9 +559,8 @@ static bool larger_batches(const leat_doctor_diagnosis *d, situation *w, leat_do
     } else {
         f->delivery = 1 / (LEAT_MAX(sample, 0) + fixed / batch);
     }
-    if (known(f->batch_ms))
-        f->batch_ms *= batch / f->batch; /* at best the step time grows in
-                                          * proportion to the batch */
+    /* at best the step time grows in proportion to the batch */
+    if (known(f->batch_ms)) f->batch_ms *= batch / f->batch;
     if (known(f->prepare_ms)) f->prepare_ms *= batch / f->batch;
     f->batch = batch;
     r->basis = basis_of(f, f->larger_spread);
@@ -882,8 +881,8 @@ void leat__doctor_remedies(leat_doctor_diagnosis *d)
         leat_doctor_remedy r;
         situation w = now;
         bool other = row >= REMEDY_ROWS || remedies[row] != longer_epochs;
-        if (other == (d->cause == LEAT_CAUSE_SHORT_EPOCHS))
-            continue; /* no other remedy shortens the starts */
+        /* no other remedy shortens the starts */
+        if (other == (d->cause == LEAT_CAUSE_SHORT_EPOCHS)) continue;
         if (price(d, row, rate, &w, &r)) insert(d, rows, row, &r);
     }
     put_together(d, rows, or_else(d->rate, rate));

@@ -78,8 +78,8 @@ static int store(leat__sample_pack *m, const leat__set *set, leat_error *err)
 
     o.fields = &field;
     o.field_count = 1;
-    o.no_sync = !copy_shows(
-        set); /* otherwise the pack must be on disk, so that it can be dropped from the page cache */
+    /* otherwise the pack must be on disk, so that it can be dropped from the page cache */
+    o.no_sync = !copy_shows(set);
     LEAT_TRY(leat_packer_open(&p, m->path, &o, err));
     m->there = true;
     if (set->blob.len > 0)

@@ -20,16 +20,14 @@
 
 #define SET_MAX ((size_t)1 << 30)
 #define VARIANT_SAMPLES 96u
-#define VARIANT_BYTES                                                                                        \
-    (96.0 * 1048576) /* limit of pixel bytes: large images are slow to                                       \
-                      * re-encode */
+/* limit of pixel bytes: large images are slow to re-encode */
+#define VARIANT_BYTES (96.0 * 1048576)
 #define MIX_RAW 0.5
 #define QUALITY 75u
 #define ALIGN 64u
 #define LOAD_NS (LEAT_NS_PER_S / 2)
-#define LOAD_MORE_NS                                                                                         \
-    LEAT_NS_PER_S /* extra time for the minimum number of samples: a bucket                                  \
-                   * may answer very late */
+/* extra time for the minimum number of samples: a bucket may answer very late */
+#define LOAD_MORE_NS LEAT_NS_PER_S
 #define LEAST_SAMPLES 8u
 #define SIZES_MAX 2048u /* maximum samples whose size is read */
 #define SHARE_PIXELS 16e6

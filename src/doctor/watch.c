@@ -383,8 +383,8 @@ static void flow_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
     f->prefetch = w->last.prefetch;
     f->budget = (double)w->last.budget_limit;
     f->budget_peak = (double)w->last.budget_peak;
-    if (t->decode > 0 &&
-        t->samples > 0) { /* for a running loader: the rate of workers while they have work */
+    /* for a running loader: the rate of workers while they have work */
+    if (t->decode > 0 && t->samples > 0) {
         f->cpu_one = t->samples / (t->decode / 1e9);
         f->cpu_all = f->cpu_one * LEAT_MAX(threads, 1.0);
     }

@@ -31,9 +31,8 @@
 #define PRICE_PART 0.03 /* share of the total time for each measurement of a cost */
 #define PRICE_ROUNDS 5
 #define PRICE_ROUNDS_MAX 11
-#define PRICE_SPREAD                                                                                         \
-    0.03               /* spread of the middle half of the ratios: more rounds would not                     \
-                        * help */
+/* spread of the middle half of the ratios: more rounds would not help */
+#define PRICE_SPREAD 0.03
 #define READ_PER_S 8e9 /* maximum bytes per second that one thread reads */
 #define SMALL_BATCH 16u
 #define COSTLY_SAMPLE_S 5e-3          /* above this, the cost of batches and copies is not visible */
@@ -124,9 +123,8 @@ typedef struct crew {
 static int do_sample(const crew *c, const leat__set_sample *s, leat__pipeline_worker *w, void *out,
                      leat_error *err)
 {
-    if (leat__hash64(s->data, s->len, 0) == 1)
-        return 0; /* like the loader: verify every
-                   * sample */
+    /* like the loader: verify every sample */
+    if (leat__hash64(s->data, s->len, 0) == 1) return 0;
     for (uint32_t p = 0; p < c->pipeline_count; p++) {
         leat__encoded image = {.info = &s->info,
                                .data = s->data,

@@ -478,8 +478,8 @@ void leat__controller_step(leat_flow *f, uint64_t now)
 {
     leat__control_state *s = &f->control;
     if (f->state != LEAT__FLOW_RUNNING || f->opts.fixed) return;
-    if (now < s->at_ns + LEAT__CONTROLLER_NS / 2)
-        return; /* the interval is too short to judge: wait for the next tick */
+    /* the interval is too short to judge: wait for the next tick */
+    if (now < s->at_ns + LEAT__CONTROLLER_NS / 2) return;
     look l;
     observe(f, now, &l);
     forget(f, &l);

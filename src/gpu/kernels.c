@@ -18,8 +18,8 @@
 #define MIX_THREADS 128
 #define MIX_BLOCKS 65535u
 #define GATHER_THREADS 256 /* at most as in kernels.cu */
-#define GATHER_BLOCKS                                                                                        \
-    8u /* 128 KB in flight saturate the bus; more threads would only take room from other kernels */
+/* 128 KB in flight saturate the bus; more threads would only take room from other kernels */
+#define GATHER_BLOCKS 8u
 #define WINDOW_BLOCKS 16u /* maximum blocks per image; windows are spread over them */
 #define TILE_WARPS 4u     /* as in kernels.cu */
 #define OLDEST 75         /* minimum compute capability, times ten */

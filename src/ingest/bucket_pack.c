@@ -255,8 +255,8 @@ static void remove_shards(removal *r, const char *old)
     leat__bucket_pack *s = r->stage;
     char *kept = NULL;
     leat__buf_init(&r->names, LEAT__MEM_INGEST, 1u << 16);
-    const int known =
-        read_tag(s, &r->tag, &r->why); /* read before the list, so that a later change is noticed */
+    /* read before the list, so that a later change is noticed */
+    const int known = read_tag(s, &r->tag, &r->why);
     const int rc = known == 0 ? leat__set_list(s->remote, &kept, &r->why) : known;
     r->unread = rc != 0 && rc != LEAT_ENOENT;
     if (!r->unread) r->why = (leat_error){0};
@@ -321,8 +321,8 @@ void leat__bucket_pack_forget(leat__bucket_pack *s)
     remove_replaced(s);
     remove_unfinished(s);
     (void)!leat_packer_discard(s->path, NULL);
-    (void)!leat__path_unlink(s->path,
-                             NULL); /* remove the local pack first: without its shards it cannot be opened */
+    /* remove the local pack first: without its shards it cannot be opened */
+    (void)!leat__path_unlink(s->path, NULL);
     leat__buf_init(&path, LEAT__MEM_INGEST, 1u << 16);
     if (leat__dir_read(&dir, s->folder, true, NULL) != 0) dir.count = 0;
     for (size_t i = 0; i < dir.count; i++) {

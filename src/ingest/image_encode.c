@@ -579,8 +579,8 @@ int leat__encoder_image(leat__encoder *e, leat__records *run, leat__record *r, l
     bool raw = leat__encode_is_raw(plan, leat__records_str(run, r->key), r->key_size);
     bool again = smaller || (raw ? codec != LEAT__CODEC_RAW : plan->quality > 0);
     if (again) return encode_again(e, run, item, &info, data, len, from, raw, smaller, err);
-    if (codec == LEAT__CODEC_TILE && !leat_pack_image_exact(&item->image))
-        flags |= LEAT_PACK_IMAGE_RESIZED; /* restoring does not give the original source file */
+    /* restoring does not give the original source file */
+    if (codec == LEAT__CODEC_TILE && !leat_pack_image_exact(&item->image)) flags |= LEAT_PACK_IMAGE_RESIZED;
     if (codec != LEAT__CODEC_TILE) return keep(e, run, item, &info, data, len, false, entries, flags, err);
     leat__tile_facts facts;
     LEAT_TRY(leat__tile_describe(data, len, &facts, err));

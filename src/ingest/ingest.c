@@ -232,14 +232,12 @@ static int encode_record(ingest *in, encoding *e, leat__records *run, leat__reco
         int rc = leat__encoder_image(e->encoder, run, r, &r->items[f], from, &why);
         LEAT_TRY(settle(run, r, rc, &why, err));
     }
-    if (large)
-        leat__encoder_close(
-            &e->encoder); /* free the encoder's memory first: the inspector may decode the image again */
+    if (large) /* free the encoder's memory first: the inspector may decode the image again */
+        leat__encoder_close(&e->encoder);
     leat_error why = {0};
     int rc = x ? leat__inspect_record(x, e->looker, run, r, in->inspected, in->plan.tables, &why) : 0;
-    if (large)
-        close_encoding(in,
-                       e); /* its memory must not count for the next record, which is not charged for it */
+    if (large) /* its memory must not count for the next record, which is not charged for it */
+        close_encoding(in, e);
     return settle(run, r, rc, &why, err);
 }
 
@@ -734,8 +732,8 @@ static int find_inspected(ingest *in, leat_error *err)
 static int open_source(ingest *in, leat_error *err)
 {
     LEAT_TRY(leat__source_open(&in->source, in->opts, err));
-    const char *defaults =
-        in->opts->defaults; /* "*=-1", a default for all numbers, is accepted for any source */
+    /* "*=-1", a default for all numbers, is accepted for any source */
+    const char *defaults = in->opts->defaults;
     if (defaults && strcmp(defaults, "*=-1") == 0) defaults = NULL;
     if ((in->opts->members || defaults || in->opts->infer) && strcmp(in->source->ops->kind, "tar") != 0)
         return leat__fail(err, LEAT_EINVAL, "%s: not a tar shard, so `%s` has no effect",

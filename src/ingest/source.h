@@ -41,8 +41,8 @@ struct leat__source {
     bool class_folders;  /* labels are those of folders; images beside them have the label -1 */
     uint64_t missing;    /* number of samples without a value that others have */
     uint64_t in_folders; /* tar shards of images alone: number of samples, when they are in several folders */
-    uint64_t blank_labels,
-        blank_label_line; /* manifests: class names with a blank at an end; line of the first such name */
+    /* manifests: class names with a blank at an end; line of the first such name */
+    uint64_t blank_labels, blank_label_line;
 };
 
 /* Opens the paths: one folder or manifest, any number of tar shards, TFRecord files or packs, or

@@ -348,8 +348,8 @@ static int from_web_identity(leat__creds *s, leat__cred *c, leat_error *err)
     char *token = NULL;
     size_t len;
     leat__buf url, answer, id, secret, word;
-    if (env("AWS_WEB_IDENTITY_TOKEN_FILE") == NULL)
-        return LEAT_ENOENT; /* as in SDKs, even if a role is set */
+    /* as in SDKs, even if a role is set */
+    if (env("AWS_WEB_IDENTITY_TOKEN_FILE") == NULL) return LEAT_ENOENT;
     LEAT_TRY(env_pair("s3://", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", &file, &role, err));
     LEAT_TRY(load_token("AWS_WEB_IDENTITY_TOKEN_FILE", &token, &len, err));
     while (len > 0 && (token[len - 1] == '\n' || token[len - 1] == ' ')) len--;
@@ -497,8 +497,8 @@ static void ask_region(leat__creds *s, const char *base, const char *token)
     snprintf(url, sizeof url, "%s/latest/meta-data/placement/region", base);
     if (ask(s, "GET", url, "X-aws-ec2-metadata-token", token, &answer) != 0) return;
     size_t len = strspn(leat__buf_str(&answer), "abcdefghijklmnopqrstuvwxyz0123456789-");
-    bool whole =
-        strchr("\r\n", leat__buf_str(&answer)[len]) != NULL; /* a match at the end of the text counts too */
+    /* a match at the end of the text counts too */
+    bool whole = strchr("\r\n", leat__buf_str(&answer)[len]) != NULL;
     if (whole && len < sizeof s->region)
         snprintf(s->region, sizeof s->region, "%.*s", (int)len, leat__buf_str(&answer));
     drop_answer(&answer);

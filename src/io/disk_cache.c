@@ -271,8 +271,8 @@ int leat__disk_open(leat__disk **out, const leat__disk_opts *opts, leat_error *e
     if (rc == 0) rc = load_map(d, err);
     if (rc == 0) {
         lock_as_user(d);
-        (void)!fallocate(leat__file_fd(d->map), 0, 0,
-                         (off_t)d->pages + 1); /* so that the folder's size includes its blocks from now on */
+        /* so that the folder's size includes its blocks from now on */
+        (void)!fallocate(leat__file_fd(d->map), 0, 0, (off_t)d->pages + 1);
         d->used = look(d, INT64_MIN, &v);
         d->limit = opts->limit != 0 ? opts->limit : d->used + half_of_free(opts->folder);
         d->room = d->limit - reserve_of(d->limit);
@@ -339,8 +339,8 @@ void leat__disk_put(leat__disk *d, uint64_t page, uint64_t offset, const void *d
     if (page >= d->pages || atomic_load(&d->full) || leat__disk_has(d, page)) return;
     const uint64_t bytes = blocks_of(offset, len);
     bool room = room_for(d, bytes);
-    while (!room && drop_unwanted(d, bytes))
-        room = room_for(d, bytes); /* other threads may take the freed space */
+    /* other threads may take the freed space */
+    while (!room && drop_unwanted(d, bytes)) room = room_for(d, bytes);
     bool stored = room && leat__file_pwrite(d->data, data, len, offset, NULL) == 0 &&
                   leat__file_pwrite(d->map, &there, 1, page, NULL) == 0;
     if (room) written(d, bytes);

@@ -228,8 +228,8 @@ void leat__file_release(const leat__file *f)
 int leat__file_size(const leat__file *f, uint64_t *bytes, leat_error *err)
 {
     struct stat st;
-    if (f->remote != NULL ||
-        f->seat.pool != NULL) { /* a pooled file that was reopened has the same size, else it is ESTALE */
+    /* a pooled file that was reopened has the same size, else it is ESTALE */
+    if (f->remote != NULL || f->seat.pool != NULL) {
         *bytes = f->size_at_open;
         return 0;
     }
@@ -461,8 +461,8 @@ static int follow_link(const char *path, char **target, leat_error *err)
 {
     char link[PATH_MAX];
     ssize_t n = readlink(path, link, sizeof link - 1);
-    if (n < 0 &&
-        (errno == EINVAL || errno == ENOENT || errno == ENOTDIR)) { /* not a link: the path is the target */
+    /* not a link: the path is the target */
+    if (n < 0 && (errno == EINVAL || errno == ENOENT || errno == ENOTDIR)) {
         *target = leat__strdup(LEAT__MEM_IO, path);
         return *target != NULL ? 0 : leat__fail_nomem(err, strlen(path) + 1, "a path");
     }
@@ -605,8 +605,8 @@ static int replace_file(const char *path, const struct stat *old, const void *da
             leat__file_open(&f, leat__buf_str(&tmp),
                             LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_EXCLUSIVE, err));
     made = true;
-    if (old != NULL)
-        (void)!fchmod(f->seat.fd, old->st_mode & 07777); /* keep the permissions of the old file */
+    /* keep the permissions of the old file */
+    if (old != NULL) (void)!fchmod(f->seat.fd, old->st_mode & 07777);
     LEAT_GO(rc, out, leat__file_pwrite(f, data, len, 0, err));
     LEAT_GO(rc, out, leat__file_sync(f, err));
     leat__file_close(&f);

@@ -868,8 +868,8 @@ int leat__http_run(leat__http *h, leat__http_req *r, leat_error *err)
     w.ops = *ops;
     w.ops.done = wake;
     r->ops = &w.ops;
-    if (r->owner == NULL && r->send == NULL && leat__http_reads(r))
-        r->owner = &w; /* Ctrl-C ends only reads */
+    /* Ctrl-C ends only reads */
+    if (r->owner == NULL && r->send == NULL && leat__http_reads(r)) r->owner = &w;
     leat__http_submit(h, r);
     leat__mutex_lock(&w.lock);
     for (bool asked = false; !w.over;)

@@ -209,8 +209,8 @@ static bool collect(const leat__httpd *h, const char *upload, size_t *upload_siz
         return *request == NULL;
     }
     if (*upload_size == 0) return true;
-    (void)!leat__buf_append(&(*request)->body, upload,
-                            *upload_size); /* the status of the buffer is checked at the end */
+    /* the status of the buffer is checked at the end */
+    (void)!leat__buf_append(&(*request)->body, upload, *upload_size);
     *upload_size = 0;
     return false;
 }

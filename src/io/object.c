@@ -416,8 +416,8 @@ static int ask(const upload *u, uint64_t done, leat_error *err)
 {
     if (u->opts->progress == NULL || u->opts->progress(u->opts->cookie, done, u->size) == 0) return 0;
     int rc = leat__fail(err, LEAT_ECANCELED, "%s: the upload was interrupted", u->path);
-    if (err != NULL)
-        err->sys_errno = EINTR; /* EINTR: the message names the path, so it is printed even after a signal */
+    /* EINTR: the message names the path, so it is printed even after a signal */
+    if (err != NULL) err->sys_errno = EINTR;
     return rc;
 }
 

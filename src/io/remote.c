@@ -29,8 +29,8 @@
  * byte. */
 #define JOIN_LEAST (UINT64_C(1) << 20)
 #define JOIN_BYTES (UINT64_C(8) << 20)
-#define JOIN_MOST                                                                                            \
-    (UINT64_C(16) << 20) /* the limit when JOIN_MANY requests wait: enough remain for all connections */
+/* the limit when JOIN_MANY requests wait: enough remain for all connections */
+#define JOIN_MOST (UINT64_C(16) << 20)
 #define JOIN_MANY 32u
 #define JOIN_TIME_NS (250 * LEAT_NS_PER_MS)
 #define RATE_NS (20 * LEAT_NS_PER_MS)     /* between two measurements of the rate */
@@ -174,8 +174,8 @@ static int prepare(leat__http_req *r, leat_error *err)
     get *g = (get *)r;
     leat__remote *f = g->file;
     if (r->attempts == 0 && !join(g)) return LEAT_ECLOSED;
-    if (g->ranges == NULL)
-        return LEAT_ECLOSED; /* the connection broke, but after the last byte that was needed */
+    /* the connection broke, but after the last byte that was needed */
+    if (g->ranges == NULL) return LEAT_ECLOSED;
     snprintf(g->range_text, sizeof g->range_text, "bytes=%llu-%llu", (unsigned long long)(g->offset + g->got),
              (unsigned long long)(g->offset + g->len - 1));
     g->call.header_count = 0;
@@ -602,8 +602,8 @@ void leat__remote_close(leat__remote **file)
     leat__remote *f = *file;
     if (f == NULL) return;
     *file = NULL;
-    if (!is_ours(f))
-        return; /* a copy in a forked child that was never read: the parent's threads may hold its locks */
+    /* a copy in a forked child that was never read: the parent's threads may hold its locks */
+    if (!is_ours(f)) return;
     leat__ahead_close(&f->ahead);
     leat__mutex_lock(&f->lock);
     while (f->gets > 0) leat__cond_wait(&f->ended, &f->lock);

@@ -604,8 +604,8 @@ leat__http_verdict leat__call_judge(leat__http_req *r)
     }
     leat__http_explain(r);
     if (r->status == 501) explain_lack(c);
-    if (conflicts(r))
-        r->rc = r->err.code = LEAT_EIO; /* others are writing, but the object may not exist yet */
+    /* others are writing, but the object may not exist yet */
+    if (conflicts(r)) r->rc = r->err.code = LEAT_EIO;
     if ((r->status == 301 || r->status == 307 || r->status == 400 || r->status == 403) && move(c))
         return LEAT__HTTP_AGAIN;
     if ((r->status == 400 || r->status == 403) && expired(c)) return LEAT__HTTP_AGAIN;

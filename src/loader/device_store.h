@@ -42,8 +42,8 @@ typedef struct leat__device_store_opts {
     leat_budget *budget; /* charged for the headers */
     uint64_t images;     /* images in the pack: numbers are below this */
     uint64_t limit;      /* maximum bytes of the pool */
-    uint64_t reserve,
-        extras; /* bytes for headers: charged at open, and charged later at most, while the budget has room */
+    /* bytes for headers: charged at open, and charged later at most, while the budget has room */
+    uint64_t reserve, extras;
 } leat__device_store_opts;
 
 int leat__device_store_open(leat__device_store **s, const leat__device_store_opts *opts,

@@ -32,8 +32,8 @@
 struct leat__page_ahead {
     uint64_t pages;
     uint64_t row; /* next row of this rank to look at */
-    uint64_t bytes,
-        most;        /* bytes of requested pages whose first sample is not planned yet, and their limit */
+    /* bytes of requested pages whose first sample is not planned yet, and their limit */
+    uint64_t bytes, most;
     uint64_t known;  /* pages seen in this epoch */
     uint8_t *unused; /* bit per page: requested, and its first sample is not planned yet */
     leat__mutex lock;
@@ -121,8 +121,8 @@ void leat__page_ahead_depth(const leat_loader *l, leat_flow_opts *o)
 {
     o->io_depth_first = REMOTE_DEPTH;
     if (l->opts.io_depth != 0) o->io_depth = o->io_depth_max = LEAT_MAX(o->io_depth, REMOTE_LEAST);
-    if (is_active(
-            l->page_ahead)) { /* more runs would not make bytes arrive earlier, and would open more batches */
+    /* more runs would not make bytes arrive earlier, and would open more batches */
+    if (is_active(l->page_ahead)) {
         if (l->opts.io_depth == 0) o->io_depth_max = REMOTE_DEPTH;
         return;
     }
@@ -187,8 +187,8 @@ static bool look_at(leat_loader *l, uint64_t sample)
     leat_pack_row row;
     leat__run *r;
     const uint64_t salt = 0;
-    if (leat_pack_look(l->pack, sample, &row, NULL, 0, NULL, NULL) != 0 || row.size == 0)
-        return true; /* the run that needs it reports an error */
+    /* the run that needs it reports an error */
+    if (leat_pack_look(l->pack, sample, &row, NULL, 0, NULL, NULL) != 0 || row.size == 0) return true;
     uint8_t *seen = &l->page_seen[row.page / 8], bit = (uint8_t)(1u << row.page % 8);
     if (*seen & bit || leat__run_is_resident(&l->env, sample)) return true;
     if (leat__run_open(&r, &l->env, &sample, &salt, 1, NULL) != 0) return false;

@@ -59,8 +59,8 @@ struct leat_loader {
     uint64_t rows;                      /* samples of this rank per epoch */
     uint64_t batches;
     uint64_t used; /* positions covered by those batches: all, or all but the last ones */
-    uint64_t run_rows, run_batches,
-        run_used; /* rows, batches and used of the current epoch: leat__loader_extent */
+    /* rows, batches and used of the current epoch: leat__loader_extent */
+    uint64_t run_rows, run_batches, run_used;
     char advice[LEAT__ADVICE_MAX][LEAT__ADVICE_TEXT];
     uint32_t advice_count;
     /* the images */

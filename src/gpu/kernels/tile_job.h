@@ -80,8 +80,8 @@ typedef struct leat_job_image {
     uint32_t small;                      /* bitmaps are Huffman-coded */
     uint32_t vertical_first;
     uint32_t turned; /* rows of the image are columns of the output (EXIF 5 to 8) */
-    uint32_t windows, window_x,
-        window_y;               /* number of windows; outputs that a block of threads makes at once */
+    /* number of windows; outputs that a block of threads makes at once */
+    uint32_t windows, window_x, window_y;
     uint32_t lines, line_pitch; /* lines processed at once; words from line to line */
     uint32_t mid_pitch;         /* words per output between the two passes */
     uint32_t row;               /* row of the batch */
