@@ -143,6 +143,8 @@ static int png_probe(const uint8_t *data, size_t len, leat__image_info *info, le
     png_header h;
     LEAT_TRY(read_header(data, len, &h, err));
     if (h.colour > RGBA || kind[h.colour][0] == '?') return bad(err, LEAT_EDATA, 25, "unknown colour type");
+    if (h.width > SIDE_MAX || h.height > SIDE_MAX)
+        return bad(err, LEAT_ELIMIT, 16, "more than 1,000,000 pixels wide or high");
     info->width = h.width;
     info->height = h.height;
     info->bits = h.bits;
@@ -294,8 +296,6 @@ static int png_decode(void *state, const leat__decode_job *job, leat_error *err)
     if (h.width != job->info->width || h.height != job->info->height || h.bits != job->info->bits ||
         channels != job->info->channels)
         return bad(err, LEAT_EDATA, 16, "header does not match what was probed");
-    if (h.width > SIDE_MAX || h.height > SIDE_MAX)
-        return bad(err, LEAT_ELIMIT, 16, "more than 1,000,000 pixels wide or high");
     size_t bytes, rows = h.interlace ? h.height : 1;
     const size_t pixel = (size_t)job->info->channels * leat__sample_bytes(job->info->type);
     if (!leat__mul_size(h.width * pixel, rows, &bytes) || bytes > job->limits.max_out_bytes)

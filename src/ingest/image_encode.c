@@ -339,10 +339,7 @@ static int encode_raw(leat__encoder *e, leat__records *run, leat__item *item, co
     size_t at = run->out.len, size;
     uint64_t bytes = (uint64_t)info->width * info->height;
     uint8_t header[LEAT__RAW_HEADER];
-    leat__decode_limits limits = e->plan->limits;
-    if (limits.max_pixels && bytes > limits.max_pixels) /* before anything is allocated */
-        return leat__fail(err, LEAT_ELIMIT, "%u x %u pixels are over the limit of %llu", info->width,
-                          info->height, (unsigned long long)limits.max_pixels);
+    LEAT_TRY(leat__decode_limits_whole(&e->plan->limits, info, err)); /* before anything is allocated */
     const size_t pixel = (size_t)info->channels * leat__sample_bytes(info->type);
     if (!leat__mul_u64(bytes, pixel, &bytes) || !leat__u64_to_size(bytes + LEAT__RAW_HEADER, &size) ||
         leat__buf_reserve(&run->out, size) != 0) {
@@ -353,7 +350,7 @@ static int encode_raw(leat__encoder *e, leat__records *run, leat__item *item, co
     (void)leat__buf_append(&run->out, header, sizeof header);
     raw_rows rows = {&run->out, info->width, info->channels, pixel};
     leat__row_sink sink = {.rows = put_raw_rows, .ctx = &rows, .wide = put_wide_rows};
-    leat__decode_request request = {.limits = limits, .tables = from};
+    leat__decode_request request = {.limits = e->plan->limits, .tables = from};
     int rc = leat__codec_decode(e->decoder, info, data, len, &request, &sink, err);
     leat__image_info stored;
     if (rc == 0)
@@ -625,10 +622,10 @@ leat__encode_bytes leat__encode_need(const leat__encode_plan *plan, const uint8_
                          !has_other_tables(plan, &facts)))
         return none; /* copied unchanged */
     if (leat__codec_probe(codec, data, len, &info, NULL) != 0) return none;
-    uint64_t pixels = (uint64_t)info.width * info.height;
-    leat__decode_limits limits = plan->limits;
-    if (limits.max_pixels && pixels > limits.max_pixels) return none; /* refused later */
-    leat__encode_bytes need = {.work = (uint64_t)info.width * 256};   /* bands of rows */
+    const uint64_t pixels = (uint64_t)info.width * info.height, most = plan->limits.max_pixels;
+    if (most > 0 ? pixels > most : leat__decode_over(info.width, info.height))
+        return none;                                                /* refused later */
+    leat__encode_bytes need = {.work = (uint64_t)info.width * 256}; /* bands of rows */
     bool tiling =
         plan->images == LEAT_IMAGES_TILED && (codec == LEAT__CODEC_JPEG || codec == LEAT__CODEC_TILE);
     if (tiling) need.work += pixels * 18; /* coefficients twice, pixels twice */
