@@ -48,6 +48,7 @@ typedef struct tar_source {
     leat__buf folder; /* of the first sample */
     uint64_t samples;
     bool several;    /* samples are in more than one folder */
+    bool begun;      /* members of the current sample were read */
     uint16_t fields; /* fields of the current sample, as bits for seen_names.h */
 } tar_source;
 
@@ -238,9 +239,11 @@ static void note_folder(tar_source *s)
 static int read_group(tar_source *s, leat__records *run, leat__record *r, bool *end, bool *torn,
                       leat_error *err)
 {
+    s->begun = false;
     LEAT_TRY(advance(s, end, err));
     if (*end) return 0;
     LEAT_TRY(keep_stem(s, err));
+    s->begun = true;
     r->place = s->member.offset;
     uint32_t shard = s->path_at;
     bool over = false;
@@ -271,8 +274,10 @@ static int tar_next(leat__source *base, leat__records *run, leat__record *r, boo
                           "pack the folder",
                           s->paths[s->seen_shard - 1], leat__buf_str(&s->stem));
     if (rc == LEAT_EDATA || rc == LEAT_EFORMAT) {
-        /* the rest of the shard cannot be read: counts as one skipped sample named after the shard */
+        /* the rest of the shard cannot be read: counts as one skipped sample named after the shard, with the
+         * sample before it, which may lack members */
         const char *path = s->paths[s->path_at - 1];
+        if (s->begun) leat__error_context(&why, "from sample %s on", leat__buf_str(&s->stem));
         leat__records_fail(r, &why);
         r->key_size = 0;
         close_shard(s);

@@ -120,6 +120,14 @@ static int pass_over(leat__tar *t, uint64_t len, leat_error *err)
     return 0;
 }
 
+/* Reads compressed data to its end, where its checksum is. */
+static int check_rest(leat__tar *t, leat_error *err)
+{
+    uint64_t got;
+    if (!leat__stream_compressed(t->stream)) return 0;
+    return leat__stream_skip(t->stream, UINT64_MAX, &got, err);
+}
+
 /* Reads the data of a pax or long-name header into t->extended. */
 static int read_extended(leat__tar *t, uint64_t size, uint64_t at, leat_error *err)
 {
@@ -229,7 +237,7 @@ int leat__tar_next(leat__tar *t, leat__tar_member *member, bool *end, leat_error
         LEAT_TRY(read_exactly(t, h, BLOCK, err));
         if (all_zero(h)) {
             *end = true;
-            return 0;
+            return check_rest(t, err);
         }
         if (!checksum_holds(h)) return bad(t, LEAT_EDATA, at, "damaged header", err);
         if (!parse_number(h + SIZE, SIZE_LEN, &size) || size > INT64_MAX - BLOCK)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ingest/sandbox.h"
 
+#include <zlib.h>
+
 static void put_shard(const char *name, leat__buf *t)
 {
     put_file(name, t->data, t->len);
@@ -263,6 +265,54 @@ static void nothing_is_dropped_silently(void **state)
     leat__source_close(&s);
 }
 
+/* Writes the shard with gzip, with one bit of its checksum changed if `damaged`. */
+static void put_gzip(const char *name, leat__buf *t, bool damaged)
+{
+    uint8_t *out = malloc(t->len + 4096);
+    z_stream z = {.next_in = (Bytef *)t->data,
+                  .avail_in = (uInt)t->len,
+                  .next_out = out,
+                  .avail_out = (uInt)t->len + 4096};
+    assert_int_equal(deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    if (damaged) out[z.total_out - 8] ^= 1;
+    put_file(name, out, z.total_out);
+    deflateEnd(&z);
+    free(out);
+    leat__buf_reset(t);
+}
+
+/* The checksum of a compressed shard comes after its last member. Where it is wrong, the sample read last is
+ * left out, too, and named. */
+static void the_checksum_of_a_shard_is_read(void **state)
+{
+    for (int damaged = 0; damaged < 2; damaged++) {
+        leat__buf t = new_shard();
+        tar_image(&t, "1.jpg", LEAT__CODEC_JPEG, 1);
+        tar_text(&t, "1.cls", "1");
+        tar_image(&t, "2.jpg", LEAT__CODEC_JPEG, 1);
+        tar_text(&t, "2.cls", "2");
+        tar_end(&t);
+        put_gzip("shard.tar.gz", &t, damaged);
+        const char *paths[] = {in_box("shard.tar.gz")};
+        leat__source *s = open_tar(paths, 1, "jpg,cls", NULL, 0);
+        assert_non_null(s);
+        leat__records_pool spare;
+        leat__records *run;
+        leat__record *r;
+        leat__records_pool_init(&spare, s->field_count, 2);
+        for (int i = 0; i < 2; i++) {
+            assert_true(next_record(s, &spare, &run, &r));
+            assert_int_equal(r->failed, damaged && i == 1);
+            if (r->failed) assert_non_null(strstr(r->error->message, "from sample 2 on"));
+            leat__records_pool_give(&spare, run);
+        }
+        assert_false(next_record(s, &spare, &run, &r));
+        leat__records_pool_reset(&spare);
+        leat__source_close(&s);
+    }
+}
+
 static void skimming_gives_the_same_keys(void **state)
 {
     leat__buf t = new_shard();
@@ -300,7 +350,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_are_groups_of_members), cmocka_unit_test(members_may_be_missing),
         cmocka_unit_test(members_must_be_side_by_side),  cmocka_unit_test(a_listed_ending_must_exist),
-        cmocka_unit_test(nothing_is_dropped_silently),   cmocka_unit_test(skimming_gives_the_same_keys),
+        cmocka_unit_test(nothing_is_dropped_silently),   cmocka_unit_test(the_checksum_of_a_shard_is_read),
+        cmocka_unit_test(skimming_gives_the_same_keys),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
