@@ -8,7 +8,10 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "text/mojibake.h"
 #include "text/unicode.h"
+
+#define MISREAD_MAX 4 /* how often a text may have been misread */
 
 typedef struct reader {
     const uint8_t *p, *end;
@@ -27,6 +30,12 @@ static inline bool is_digit(uint8_t c)
 static inline void put(leat__buf *out, const uint8_t *p, size_t n)
 {
     leat__buf_append(out, p, n);
+}
+
+static reader all_of(const leat__buf *b)
+{
+    const uint8_t *p = (const uint8_t *)leat__buf_str(b);
+    return (reader){p, p + b->len};
 }
 
 /* Turns \r\n and \r into \n, and three or more consecutive \n into two; removes blanks at line ends. */
@@ -64,48 +73,43 @@ static void quotes(reader r, leat__buf *out)
     }
 }
 
-/* Returns the Windows-1252 byte for this code point, or -1. */
-static int byte_of(uint32_t code)
+/* Drops controls, zero-width characters and byte order marks. */
+static void drop_controls(reader r, leat__buf *out)
 {
-    static const uint16_t high[32] = {0x20ac, 0x81,   0x201a, 0x192,  0x201e, 0x2026, 0x2020, 0x2021,
-                                      0x2c6,  0x2030, 0x160,  0x2039, 0x152,  0x8d,   0x17d,  0x8f,
-                                      0x90,   0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014,
-                                      0x2dc,  0x2122, 0x161,  0x203a, 0x153,  0x9d,   0x17e,  0x178};
-    if (code >= 0xa0 && code <= 0xff) return (int)code;
-    for (int i = 0; i < 32; i++)
-        if (high[i] == code) return 0x80 + i;
-    return -1;
-}
-
-/* Repairs UTF-8 that was decoded as Windows-1252 ("cafÃ©"): a sequence of code points whose bytes
- * form one UTF-8 code point. Also drops controls, zero-width characters and byte order marks. */
-static void unicode_repair(reader r, leat__buf *out)
-{
+    const uint8_t *kept = r.p; /* where the characters begin that are not in `out` yet */
     while (r.p < r.end) {
         uint32_t n, code = leat__utf8_decode(r.p, &n);
-        uint8_t raw[4];
-        uint32_t want = 0, got = 0;
-        int b = code >= 0x80 ? byte_of(code) : -1;
-        if (b >= 0xc2 && b < 0xf5) want = b < 0xe0 ? 2 : b < 0xf0 ? 3 : 4;
-        const uint8_t *q = r.p;
-        while (got < want && q < r.end) {
-            uint32_t k, c = leat__utf8_decode(q, &k);
-            int x = c >= 0x80 ? byte_of(c) : -1;
-            if (x < 0) break;
-            raw[got++] = (uint8_t)x;
-            q += k;
-        }
-        if (want > 0 && got == want && leat__utf8_check(raw, want) == want) {
-            put(out, raw, want);
-            r.p = q;
-            continue;
-        }
         bool drop = (code < 0x20 && code != '\n' && code != '\t' && code != '\r') ||
                     (code >= 0x7f && code < 0xa0) || code == 0xfeff || code == 0x200b || code == 0x2060 ||
                     code == 0xad;
-        if (!drop) put(out, r.p, n);
+        if (drop) {
+            put(out, kept, (size_t)(r.p - kept));
+            kept = r.p + n;
+        }
         r.p += n;
     }
+    put(out, kept, (size_t)(r.end - kept));
+}
+
+/* Undoes mojibake, also of text that was misread several times, then drops controls. */
+static void unicode_repair(reader r, leat__buf *out)
+{
+    leat__buf a, b;
+    leat__buf_init(&a, out->cat, out->max);
+    leat__buf_init(&b, out->cat, out->max);
+    for (int round = 0; round < MISREAD_MAX; round++) {
+        leat__mojibake found = leat__mojibake_find(r.p, (size_t)(r.end - r.p));
+        if (!found.sure) break;
+        leat__buf *to = round % 2 ? &b : &a;
+        leat__buf_clear(to);
+        leat__mojibake_undo(r.p, (size_t)(r.end - r.p), found, to);
+        r = all_of(to);
+    }
+    drop_controls(r, out);
+    if (a.status) out->status = a.status;
+    if (b.status) out->status = b.status;
+    leat__buf_reset(&a);
+    leat__buf_reset(&b);
 }
 
 /* Replaces full-width ASCII, ligatures, non-breaking and other blanks, and dashes by plain
@@ -338,12 +342,6 @@ static void replace_all(reader r, leat__buf *out, finder find, const char *with)
         put(out, r.p, bytes);
         r.p += bytes;
     }
-}
-
-static reader all_of(const leat__buf *b)
-{
-    const uint8_t *p = (const uint8_t *)leat__buf_str(b);
-    return (reader){p, p + b->len};
 }
 
 static void pii(reader r, leat__buf *out)

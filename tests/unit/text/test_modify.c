@@ -25,6 +25,7 @@ static void steps(void **state)
     expect("unicode", "caf\xc3\x83\xc2\xa9 it\xc3\xa2\xe2\x82\xac\xe2\x84\xa2s \xef\xbb\xbfok\x01",
            "caf\xc3\xa9 it\xe2\x80\x99s ok");
     expect("unicode", "na\xc3\xafve caf\xc3\xa9 \xc3\x83 x", "na\xc3\xafve caf\xc3\xa9 \xc3\x83 x");
+    expect("unicode", "caf\u00c3\u0192\u00c2\u00a9", "caf\u00e9"); /* misread twice */
     expect("compatible", "\xef\xbc\xa1\xef\xbc\x91\xc2\xa0\xef\xac\x81x\xe2\x80\x91y", "A1 fix-y");
     expect("urls", "see http://a.b/c?d=e, or (www.x.org). end", "see , or (). end");
     expect("urls", "xhttp://a is not one; https:// neither", "xhttp://a is not one; https:// neither");
