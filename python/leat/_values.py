@@ -9,6 +9,7 @@ uint16 array given to a bfloat16 field holds the bits.
 from __future__ import annotations
 
 import json
+import math
 import numbers
 import operator
 import os
@@ -87,10 +88,39 @@ def _to_numpy(f: Field, row: int, value: Any) -> np.ndarray:
         array = np.asarray(value)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         _fail(f, row, f"not an array: {error}")
+    listed = array.dtype.kind == "O" or (array.dtype.kind == "f" and isinstance(value, (list, tuple)))
+    if listed and (array.dtype.kind == "O" or bool(np.any(np.abs(array) >= 2**53))):
+        return _exact(f, row, value, array)
     if array.dtype.kind in "biuf" or array.dtype.name == "bfloat16":
         return array
     flat = array.reshape(-1)
-    _fail(f, row, f"{shown(flat[:1].tolist()[0] if flat.size else value)} is not a {f.dtype}")
+    _fail(f, row, f"{shown(flat[:1].tolist()[0] if flat.size else value)} is not of type {f.dtype}")
+
+
+def _exact(f: Field, row: int, value: Any, array: np.ndarray) -> np.ndarray:
+    """Returns the numbers of a list unrounded, as Python integers if the field has whole numbers.
+
+    NumPy makes float64 of a list in which some whole numbers need uint64 and others do not.
+    """
+    items = np.array(value, dtype=object)
+    whole = f.dtype != "bfloat16" and np.dtype(f.dtype).kind in "biu"
+    if items.shape != array.shape:
+        _fail(f, row, "not an array: its elements have different shapes")
+    for at, item in np.ndenumerate(items):
+        where = _where(at)
+        if not isinstance(item, numbers.Real):
+            _fail(f, row, f"{shown(item)}{where} is not of type {f.dtype}")
+        if whole:
+            if not isinstance(item, numbers.Integral) and (not math.isfinite(item) or int(item) != item):
+                _fail(f, row, f"{shown(item)}{where} is not a whole number, as it must be for {f.dtype}")
+            items[at] = int(item)
+        elif isinstance(item, numbers.Integral) and (abs(int(item)) >= 2**1024 or float(item) != item):
+            _fail(f, row, f"{item}{where} has no exact {f.dtype}")
+    return items if whole else items.astype(np.float64)
+
+
+def _where(at: tuple[int, ...]) -> str:
+    return f" at [{', '.join(str(int(i)) for i in at)}]" if at else ""
 
 
 def _first(f: Field, row: int, array: np.ndarray, good: np.ndarray, what: str) -> None:
@@ -98,8 +128,8 @@ def _first(f: Field, row: int, array: np.ndarray, good: np.ndarray, what: str) -
     if good.all():
         return
     at = np.unravel_index(int(np.argmin(good)), good.shape)
-    where = f" at [{', '.join(str(int(i)) for i in at)}]" if at else ""
-    _fail(f, row, f"{array[at].item()!r}{where} {what} {f.dtype}")
+    item = array[at]
+    _fail(f, row, f"{item if isinstance(item, int) else item.item()!r}{_where(at)} {what} {f.dtype}")
 
 
 def _check_whole(f: Field, row: int, array: np.ndarray, low: int, high: int) -> None:
