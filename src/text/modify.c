@@ -171,13 +171,28 @@ static void urls(reader r, leat__buf *out)
     }
 }
 
-/* Returns the bytes of the letter or digit at p, of any script; 0 when there is none. */
+/* True for letters of scripts that put no blanks between words, or attach particles to foreign words: Thai to
+ * Khmer, Chinese, Japanese, Korean. They cannot be told from an address beside them. */
+static bool is_unspaced(uint32_t code)
+{
+    static const uint32_t ranges[][2] = {{0xe00, 0xeff},   {0x1000, 0x109f},  {0x1100, 0x11ff},
+                                         {0x1780, 0x17ff}, {0x2e80, 0x4dbf},  {0x4e00, 0x9fff},
+                                         {0xa960, 0xa97f}, {0xac00, 0xd7ff},  {0xf900, 0xfaff},
+                                         {0xff66, 0xffdc}, {0x20000, 0x3ffff}};
+    for (size_t i = 0; i < LEAT_COUNT(ranges); i++)
+        if (code >= ranges[i][0] && code <= ranges[i][1]) return true;
+    return false;
+}
+
+/* Returns the bytes of the letter or digit at p that may belong to the same word as an address or a number; 0
+ * when there is none. */
 static uint32_t letter_at(const uint8_t *p, const uint8_t *end)
 {
     uint32_t n = 1;
     if (p >= end) return 0;
     if (*p < 0x80) return is_alnum(*p);
-    return leat__unicode_of(leat__utf8_decode(p, &n)) & (LEAT__UNI_ALPHA | LEAT__UNI_DIGIT) ? n : 0;
+    uint32_t code = leat__utf8_decode(p, &n);
+    return (leat__unicode_of(code) & (LEAT__UNI_ALPHA | LEAT__UNI_DIGIT)) && !is_unspaced(code) ? n : 0;
 }
 
 /* Returns the length of an e-mail address that begins at p; 0 when there is none. */
@@ -374,39 +389,27 @@ static bool has_word(const uint8_t *p, const uint8_t *end, const char *word)
     return false;
 }
 
-static bool boilerplate_line(const uint8_t *p, const uint8_t *end)
+static bool has_policy(const uint8_t *p, const uint8_t *end)
 {
-    static const char *const phrases[] = {"terms of use",   "privacy policy", "cookie policy", "uses cookies",
-                                          "use of cookies", "use cookies",    "lorem ipsum",   "javascript"};
+    static const char *const phrases[] = {"terms of use", "privacy policy", "cookie policy",
+                                          "uses cookies", "use of cookies", "use cookies"};
     for (size_t i = 0; i < LEAT_COUNT(phrases); i++)
         if (has_word(p, end, phrases[i])) return true;
     return false;
 }
 
-/* True for lines that C4 keeps: an end mark, three words, no policy phrase, no script. */
-static bool c4_line(const uint8_t *p, const uint8_t *end)
+static bool boilerplate_line(const uint8_t *p, const uint8_t *end)
 {
-    while (end > p && (end[-1] == ' ' || (end[-1] >= 9 && end[-1] <= 13))) end--;
-    if (end == p || end[-1] == 0 || !strchr(".?!\"'", end[-1])) return false;
-    if (end - p >= 3 && memcmp(end - 3, "...", 3) == 0) return false;
-    unsigned words = 0;
-    bool inside = false;
-    for (const uint8_t *q = p; q < end; q++) {
-        bool white = *q == ' ' || (*q >= 9 && *q <= 13);
-        words += !white && !inside;
-        inside = !white;
-    }
-    return words >= 3 && !boilerplate_line(p, end);
+    return has_policy(p, end) || has_word(p, end, "lorem ipsum") || has_word(p, end, "javascript");
 }
 
-static void keep_lines(reader r, leat__buf *out, bool (*keep)(const uint8_t *p, const uint8_t *end),
-                       bool want)
+static void boilerplate(reader r, leat__buf *out)
 {
     bool first = true;
     while (r.p <= r.end) {
         const uint8_t *nl = r.p < r.end ? memchr(r.p, '\n', (size_t)(r.end - r.p)) : NULL;
         const uint8_t *end = nl ? nl : r.end;
-        if (keep(r.p, end) == want) {
+        if (!boilerplate_line(r.p, end)) {
             if (!first) leat__buf_putc(out, '\n');
             put(out, r.p, (size_t)(end - r.p));
             first = false;
@@ -415,14 +418,92 @@ static void keep_lines(reader r, leat__buf *out, bool (*keep)(const uint8_t *p, 
     }
 }
 
-static void boilerplate(reader r, leat__buf *out)
+/* Returns the length of a citation mark at p: [12], [], [edit] or [citation needed]; 0 when there is none. */
+static size_t citation_length(const uint8_t *p, const uint8_t *end)
 {
-    keep_lines(r, out, boilerplate_line, false);
+    static const char *const marks[] = {"[edit]", "[citation needed]"};
+    const uint8_t *q = p + 1;
+    for (size_t i = 0; i < LEAT_COUNT(marks); i++) {
+        size_t n = strlen(marks[i]);
+        if ((size_t)(end - p) >= n && memcmp(p, marks[i], n) == 0) return n;
+    }
+    while (q < end && is_digit(*q)) q++;
+    return *p == '[' && q < end && *q == ']' ? (size_t)(q + 1 - p) : 0;
 }
+
+static void put_without_citations(const uint8_t *p, const uint8_t *end, leat__buf *out)
+{
+    while (p < end) {
+        size_t n = *p == '[' ? citation_length(p, end) : 0;
+        if (n == 0) leat__buf_putc(out, (char)*p);
+        p += n + (n == 0);
+    }
+}
+
+/* True for a line that C4 keeps: an end mark, no dots, no policy phrase, no script. Also for a line for which
+ * it drops the page, so that the score c4_drop finds it. */
+static bool c4_line(const uint8_t *p, const uint8_t *end)
+{
+    if (end == p || end[-1] == 0 || !strchr(".?!\"'", end[-1])) return false;
+    if (end - p >= 3 && memcmp(end - 3, "...", 3) == 0) return false;
+    if (has_word(p, end, "lorem ipsum")) return true;
+    if (has_word(p, end, "javascript")) return false;
+    return memchr(p, '{', (size_t)(end - p)) || !has_policy(p, end);
+}
+
+typedef struct line {
+    const uint8_t *p, *end; /* from its first to its last word */
+    const uint8_t *next;    /* the line after it */
+    unsigned words;
+    unsigned longest; /* word, in characters */
+} line;
+
+/* Reads a line of str.splitlines(), and its words. */
+static line read_line(const uint8_t *p, const uint8_t *end)
+{
+    line l = {.p = p, .end = p};
+    unsigned word = 0;
+    uint32_t n;
+    for (; p < end; p += n) {
+        uint8_t is = leat__unicode_of(leat__utf8_decode(p, &n));
+        if (is & LEAT__UNI_BREAK) {
+            n += *p == '\r' && p + 1 < end && p[1] == '\n';
+            p += n;
+            break;
+        }
+        if (is & LEAT__UNI_SPACE) {
+            word = 0;
+            continue;
+        }
+        if (l.words == 0) l.p = p;
+        if (word++ == 0) l.words++;
+        if (word > l.longest) l.longest = word;
+        l.end = p + n;
+    }
+    l.next = p;
+    return l;
+}
+
+#define C4_WORDS 3
+#define C4_LONGEST 1000
 
 static void c4_lines(reader r, leat__buf *out)
 {
-    keep_lines(r, out, c4_line, true);
+    while (r.p < r.end && out->status == 0) {
+        line l = read_line(r.p, r.end);
+        r.p = l.next;
+        if (l.words < C4_WORDS || l.longest > C4_LONGEST) continue;
+        size_t before = out->len;
+        if (before > 0) leat__buf_putc(out, '\n');
+        size_t from = out->len;
+        put_without_citations(l.p, l.end, out);
+        if (out->status != 0) return;
+        const uint8_t *made = (const uint8_t *)out->data;
+        if (!c4_line(made + from, made + out->len)) {
+            out->len = before;
+            out->data[before] = 0;
+        }
+    }
 }
 
 static const struct {
@@ -437,7 +518,7 @@ static const struct {
     {"emails", "remove e-mail addresses", emails},
     {"pii", "replace e-mail and IPv4 addresses and telephone numbers by <EMAIL>, <IP>, <PHONE>", pii},
     {"boilerplate", "remove lines with policy phrases, lorem ipsum or javascript", boilerplate},
-    {"c4-lines", "keep only lines that C4 keeps", c4_lines},
+    {"c4-lines", "keep only lines that C4 keeps, without citation marks", c4_lines},
 };
 
 bool leat__modifier_at(unsigned i, const char **name, const char **help)

@@ -41,6 +41,14 @@ static void steps(void **state)
     expect("emails", "to \xc3\xa9@b.co, \xe3\x80\x82x@\xc3\xbc.de.", "to , \xe3\x80\x82.");
     expect("boilerplate", "one\nOur Privacy Policy is here\ntwo", "one\ntwo");
     expect("c4-lines", "menu\nThis line is kept.\nshort one.\nAnd so on...", "This line is kept.");
+    expect("c4-lines",
+           "An end[3] with marks.[edit]\r\nThree\u00a0words here.\u00a0\rA citation ends. [1]\vNo",
+           "An end with marks.\nThree\u00a0words here.");
+    expect("c4-lines", "Lorem ipsum is kept.\nOur privacy policy is {here}.\nOur privacy policy is not.",
+           "Lorem ipsum is kept.\nOur privacy policy is {here}.");
+    expect("emails", "写信给support@example.com我们。 พิมพ์a@b.co้ การ a@b.com으로",
+           "写信给我们。 พิมพ์้ การ 으로");
+    expect("pii", "电话030-1234567谢谢, 服务器10.0.0.1的地址", "电话<PHONE>谢谢, 服务器<IP>的地址");
     expect("quotes,newlines", "\xe2\x80\x98x\xe2\x80\x99\r\n", "'x'\n");
     expect("", "same", "same");
     expect("newlines", "", "");
