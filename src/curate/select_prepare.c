@@ -298,9 +298,13 @@ static uint32_t distinct(int64_t *codes, uint64_t n)
 static int set_targets(leat__selecting *s, const leat_select_strategy *of, leat__balance *b,
                        const int64_t *codes, leat_error *err)
 {
+    enum { PRESENT = -1, ABSENT = -2 }; /* without a share; absent: no row that can be chosen has the code */
     double sum = 0;
-    uint32_t others = b->groups;
-    for (uint32_t g = 0; g < b->groups; g++) b->want[g] = -1;
+    uint32_t others = 0;
+    for (uint32_t g = 0; g < b->groups; g++) {
+        others += b->want[g] > 0;
+        b->want[g] = b->want[g] > 0 ? PRESENT : ABSENT;
+    }
     for (uint32_t i = 0; i < of->target_count; i++) {
         int64_t code;
         const double share = of->targets[i].share;
@@ -313,13 +317,13 @@ static int set_targets(leat__selecting *s, const leat_select_strategy *of, leat_
         if (g < b->groups && b->want[g] >= 0)
             return leat__fail(err, LEAT_EINVAL, "balance: %s has two shares", of->targets[i].name);
         if (g == b->groups) continue; /* no row has this code */
+        others -= b->want[g] == PRESENT;
         b->want[g] = share;
-        others--;
     }
     if (sum > 1 + 1e-9)
         return leat__fail(err, LEAT_EINVAL, "balance: the shares add up to %g, more than 1", sum);
     for (uint32_t g = 0; g < b->groups; g++)
-        if (b->want[g] < 0) b->want[g] = LEAT_MAX(1 - sum, 0) / others;
+        if (b->want[g] < 0) b->want[g] = b->want[g] == PRESENT ? LEAT_MAX(1 - sum, 0) / others : 0;
     return 0;
 }
 
