@@ -675,3 +675,21 @@ def test_ragged_arrays_of_any_number_of_dimensions(tmp_path, dtype, dims):
             assert value.ctypes.data % value.itemsize == 0
             seen.append(row)
     assert sorted(seen) == list(range(23))
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_ragged_arrays_may_be_absent(tmp_path, dims):
+    """Batches reuse memory: a sample without an array must not get the shape of an earlier one."""
+    path = tmp_path / "absent.leat"
+    with leat.Writer(path, {"a": ("float32", (None,) * dims), "n": int}, sync=False) as w:
+        for i in range(90):
+            w.append({"n": i} if i % 3 == 0 else {"n": i, "a": np.full((i % 5 + 1,) * dims, i, np.float32)})
+    loader = leat.Loader(path, 8, None, seed=3, as_="numpy", threads=2)
+    for epoch in range(3):
+        loader.set_epoch(epoch)
+        for batch in loader:
+            for row, shape, value in zip(batch.n.tolist(), batch.a.shapes, batch.a):
+                if row % 3 == 0:
+                    assert value.size == 0 and not shape.any()
+                else:
+                    np.testing.assert_array_equal(value, np.full((row % 5 + 1,) * dims, row, np.float32))

@@ -467,7 +467,10 @@ static uint64_t value_bytes(const leat__frame *f, uint32_t c, uint32_t row)
 uint64_t leat__frame_hash(const leat__frame *f, uint32_t row)
 {
     uint64_t h = leat__hash64(&f->ids[row], sizeof f->ids[row], 0);
-    for (uint32_t c = 0; c < f->shape->count; c++)
+    for (uint32_t c = 0; c < f->shape->count; c++) {
+        const uint64_t dims = f->shape->columns[c].ragged_ndim;
         h = leat__hash64(leat__frame_row(f, c, row), value_bytes(f, c, row), h);
+        if (dims > 0) h = leat__hash64(f->tensors[c].ragged_shapes + row * dims, dims * sizeof(int64_t), h);
+    }
     return h;
 }

@@ -297,6 +297,9 @@ static int copy_field(const leat__run *r, uint32_t c, const found *from, uint32_
                 return leat__fail(err, LEAT_EDATA, "field '%s': shape does not match the size", field->name);
         }
         memcpy(out, from->bytes + cell->start + lead, room);
+    } else if (field->type == LEAT_FIELD_RAGGED) {
+        int64_t *shape = (int64_t *)r->frame->tensors[c].ragged_shapes + (uint64_t)row * column->ragged_ndim;
+        memset(shape, 0, column->ragged_ndim * sizeof *shape); /* the memory is that of an earlier batch */
     }
     return 0;
 }
