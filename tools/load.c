@@ -64,6 +64,8 @@ static int write_state(job *j, const char *path, leat_error *err)
     leat__json_object(&w);
     leat__json_key(&w, "loader");
     leat__json_raw(&w, text);
+    leat__json_ku64(&w, "rank", j->flags.opts.rank);
+    leat__json_ku64(&w, "world", LEAT_MAX(j->flags.opts.world, 1u));
     leat__json_ku64(&w, "samples", j->samples);
     if (j->digest_on) {
         snprintf(hex, sizeof hex, "%016" PRIx64, j->digest);
@@ -76,6 +78,25 @@ static int write_state(job *j, const char *path, leat_error *err)
 out:
     leat__buf_reset(&out);
     return rc;
+}
+
+/* Continues the totals of the epoch, which are those of the rank that wrote the file. */
+static void resume_totals(job *j, const char *path, const json_t *root)
+{
+    const char *digest = json_string_value(json_object_get(root, "digest"));
+    const json_t *samples = json_object_get(root, "samples");
+    const json_int_t rank = json_integer_value(json_object_get(root, "rank"));
+    const json_int_t world = json_integer_value(json_object_get(root, "world"));
+
+    j->digest = j->samples = 0;
+    if (samples == NULL) return; /* the state of a loader in Python, without totals */
+    if (rank == (json_int_t)j->flags.opts.rank && world == (json_int_t)LEAT_MAX(j->flags.opts.world, 1u)) {
+        if (digest != NULL) j->digest = strtoull(digest, NULL, 16);
+        j->samples = (uint64_t)json_integer_value(samples);
+    } else {
+        cli_warn(j->c, "%s is of rank %lld of %lld: samples and digest count what this run delivers", path,
+                 (long long)rank, (long long)world);
+    }
 }
 
 static int resume(job *j, const char *path, leat_error *err)
@@ -91,9 +112,7 @@ static int resume(job *j, const char *path, leat_error *err)
     root = rc == 0 ? json_loads(text, JSON_REJECT_DUPLICATES, &why) : NULL;
     if (root == NULL) LEAT_GO(rc, out, leat__fail(err, LEAT_EDATA, "%s: not a file of --state", path));
     const json_t *state = json_object_get(root, "loader");
-    const char *digest = json_string_value(json_object_get(root, "digest"));
-    if (digest != NULL) j->digest = strtoull(digest, NULL, 16);
-    j->samples = (uint64_t)json_integer_value(json_object_get(root, "samples"));
+    resume_totals(j, path, root);
     j->epoch = (uint64_t)json_integer_value(json_object_get(state != NULL ? state : root, "epoch"));
     inner = json_dumps(state != NULL ? state : root, JSON_COMPACT);
     if (inner == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, len, "the state"));
@@ -396,8 +415,8 @@ const cli_command cli_cmd_load = {
         "only: never on threads, memory, cache or timing. A pack without images is loaded as it is. "
         "Exit code 1 means that bad samples were skipped or replaced (--on-error).\n\n"
         "--digest hashes every row delivered (pixels, labels, sample ids) and folds the hashes in "
-        "order: equal digests mean equal training input, whatever the batch size; a resumed run "
-        "ends with the digest of the uninterrupted one.\n\n"
+        "order: equal digests mean equal training input, whatever the batch size; a run that is resumed with "
+        "--state and the same --rank and --world ends with the digest of the uninterrupted one.\n\n"
         "--state writes the position to a small JSON file at the end or after Ctrl-C; --resume reads it, and "
         "also the JSON of state_dict() of leat.Loader in Python. Packs, order, seed, --batch x --world, the "
         "subset, "
@@ -420,7 +439,7 @@ const cli_command cli_cmd_load = {
     .json =
         (const cli_key[]){
             {"epoch", "number of the epoch; one line of JSON per epoch"},
-            {"samples", "samples delivered in the epoch, those before a resume included"},
+            {"samples", "samples delivered in the epoch, those before a resume of the same rank included"},
             {"bad_samples", "samples skipped or replaced"},
             {"seconds", "wall time of the epoch"},
             {"samples_per_s", "samples of this run per second"},

@@ -84,6 +84,20 @@ $ leat load photos.leat --batch 1 --size 32 --epochs 2 --digest --json | tail -n
 2
 ! leat load: s.json: is in epoch 1, and --epochs 1 ends with epoch 0: give the number of all epochs, 2 or more
 
+# totals are those of a rank: another one counts what it delivers itself
+$ leat load photos.leat --keep-last --batch 1 --rank 0 --world 2 --size 32 --stop-after 1 --state s.json > /dev/null
+> leat load photos.leat --keep-last --batch 1 --rank 0 --world 2 --size 32 --resume s.json --json | jget samples
+> leat load photos.leat --keep-last --batch 1 --rank 1 --world 2 --size 32 --resume s.json --json | jget samples
+> leat load photos.leat --keep-last --batch 2 --size 32 --resume s.json --json | jget samples; rm s.json
+2
+0
+1
+! leat load: warning: 1 of 2 ranks gets an empty last batch in every epoch (3 samples, batches of 1): a mean over it is NaN. Skip batches without samples, or set drop_last
+! leat load: warning: 1 of 2 ranks gets an empty last batch in every epoch (3 samples, batches of 1): a mean over it is NaN. Skip batches without samples, or set drop_last
+! leat load: warning: 1 of 2 ranks gets an empty last batch in every epoch (3 samples, batches of 1): a mean over it is NaN. Skip batches without samples, or set drop_last
+! leat load: warning: s.json is of rank 0 of 2: samples and digest count what this run delivers
+! leat load: warning: s.json is of rank 0 of 2: samples and digest count what this run delivers
+
 $ leat load photos.leat --batch 2 --stop-after 2 --state s.json > /dev/null
 > leat load photos.leat --batch 2 --resume s.json --bucket aspect --buckets 1; rm s.json
 ! leat load: s.json: loader state: it has no mix and no buckets, this loader has 1 bucket by aspect
