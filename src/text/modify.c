@@ -73,7 +73,8 @@ static void quotes(reader r, leat__buf *out)
     }
 }
 
-/* Drops controls, zero-width characters and byte order marks. */
+/* Drops controls, zero-width characters and byte order marks. Those that are white space become a blank, so
+ * that words stay apart. */
 static void drop_controls(reader r, leat__buf *out)
 {
     const uint8_t *kept = r.p; /* where the characters begin that are not in `out` yet */
@@ -84,6 +85,7 @@ static void drop_controls(reader r, leat__buf *out)
                     code == 0xad;
         if (drop) {
             put(out, kept, (size_t)(r.p - kept));
+            if (leat__unicode_of(code) & LEAT__UNI_SPACE) leat__buf_putc(out, ' ');
             kept = r.p + n;
         }
         r.p += n;
@@ -116,12 +118,12 @@ static void unicode_repair(reader r, leat__buf *out)
  * characters. */
 static void compatible(reader r, leat__buf *out)
 {
-    static const char *const ligature[] = {"ff", "fi", "fl", "ffi", "ffl"};
+    static const char *const ligature[] = {"ff", "fi", "fl", "ffi", "ffl", "st", "st"};
     while (r.p < r.end) {
         uint32_t n, code = leat__utf8_decode(r.p, &n);
         uint8_t is = leat__unicode_of(code);
         if (code >= 0xff01 && code <= 0xff5e) leat__buf_putc(out, (char)(code - 0xfee0));
-        else if (code >= 0xfb00 && code <= 0xfb04) leat__buf_puts(out, ligature[code - 0xfb00]);
+        else if (code >= 0xfb00 && code <= 0xfb06) leat__buf_puts(out, ligature[code - 0xfb00]);
         else if (code >= 0x80 && (is & LEAT__UNI_SPACE) && !(is & LEAT__UNI_BREAK)) leat__buf_putc(out, ' ');
         else if (code == 0x2010 || code == 0x2011) leat__buf_putc(out, '-');
         else put(out, r.p, n);
@@ -138,7 +140,8 @@ static bool in_url(const uint8_t *p, uint32_t *bytes)
     return !(leat__unicode_of(code) & LEAT__UNI_MARK);
 }
 
-/* Returns the length of a URL at p; 0 when there is none. */
+/* Returns the length of a URL at p; 0 when there is none. A square bracket ends it, and a round one that it
+ * did not open, as in [a](http://b.c). */
 static size_t url_length(const uint8_t *p, const uint8_t *end)
 {
     static const char *const begins[] = {"http://", "https://", "ftp://", "www."};
@@ -150,9 +153,14 @@ static size_t url_length(const uint8_t *p, const uint8_t *end)
     }
     if (n == 0) return 0;
     size_t begin = n;
-    uint32_t bytes;
-    while (p + n < end && in_url(p + n, &bytes)) n += bytes;
-    while (n > begin && strchr(".,;:!?)]", p[n - 1])) n--;
+    uint32_t bytes, open = 0;
+    for (; p + n < end && in_url(p + n, &bytes); n += bytes) {
+        const uint8_t c = p[n];
+        if (n > begin && (c == '[' || (c == ']' && p[begin] != '['))) break; /* [::1] is an address */
+        if (c == ')' && open-- == 0) break;
+        open += c == '(';
+    }
+    while (n > begin && strchr(".,;:!?", p[n - 1])) n--;
     return n > begin ? n : 0;
 }
 
@@ -534,15 +542,17 @@ int leat__modifiers_init(leat__modifiers *m, const char *names, leat_error *err)
     memset(m, 0, sizeof *m);
     leat__buf_init(&m->work, LEAT__MEM_CURATE, (size_t)1 << 33);
     for (const char *p = names ? names : ""; *p;) {
-        size_t n = strcspn(p, ",");
+        while (*p == ' ') p++;
+        size_t n = strcspn(p, ","), all = n;
         unsigned i = 0;
+        while (n > 0 && p[n - 1] == ' ') n--;
         while (i < LEAT_COUNT(steps) && (strlen(steps[i].name) != n || memcmp(steps[i].name, p, n) != 0)) i++;
         if (i == LEAT_COUNT(steps))
             return leat__fail(err, LEAT_EINVAL, "there is no modifier \"%.*s\"", (int)n, p);
         if (m->count == LEAT__MODIFIERS_MAX)
             return leat__fail(err, LEAT_EINVAL, "more than %d modifiers", LEAT__MODIFIERS_MAX);
         m->step[m->count++] = (uint8_t)i;
-        p += n + (p[n] == ',');
+        p += all + (p[all] == ',');
     }
     return 0;
 }

@@ -39,6 +39,15 @@ static void steps(void **state)
     expect("urls", "at HTTP://Z.Q and https://\xc3\xbc.de/\xc3\xa4\xe3\x80\x82 end",
            "at  and \xe3\x80\x82 end");
     expect("emails", "to \xc3\xa9@b.co, \xe3\x80\x82x@\xc3\xbc.de.", "to , \xe3\x80\x82.");
+    expect("urls", "[l](http://a.b)[m](http://c.d) x, http://e.f/A_(b) y, (http://g.h). http://[::1]/z end",
+           "[l]()[m]() x,  y, ().  end");
+    expect("unicode",
+           "a\vb\fc\xc2\x85"
+           "d\x01"
+           "e",
+           "a b c de");
+    expect("compatible", "\xef\xac\x85\xef\xac\x86", "stst");
+    expect(" quotes , newlines", "\xe2\x80\x98x\r\n", "'x\n");
     expect("boilerplate", "one\nOur Privacy Policy is here\ntwo", "one\ntwo");
     expect("c4-lines", "menu\nThis line is kept.\nshort one.\nAnd so on...", "This line is kept.");
     expect("c4-lines",
