@@ -165,7 +165,8 @@ static int add_document(leat__dedup *d, uint32_t number, source *s, leat__buf *r
     LEAT_TRY(source_read(s, record->data, fixed, err));
     record->len = fixed;
     uint32_t id_len = leat__load_u32(record->data + fixed - 4);
-    if (id_len > ID_MAX) return leat__fail(err, LEAT_EDATA, "the index is damaged");
+    if (id_len > ID_MAX)
+        return leat__fail(err, LEAT_EDATA, "%s: the index is damaged", leat__file_path(s->file));
     if (leat__buf_reserve(record, id_len) != 0) return leat__fail_nomem(err, id_len, "an id");
     LEAT_TRY(source_read(s, record->data + fixed, id_len, err));
     const uint8_t *digests = (const uint8_t *)record->data, *sketch = digests + 8 * (size_t)d->bands;
