@@ -60,6 +60,8 @@ def real(name: str, value: object, least: float, most: float) -> float:
     text = isinstance(value, (bool, np.bool_, str, bytes))
     try:
         number = math.nan if text else float(value)  # type: ignore[arg-type]
+    except OverflowError:  # an integer of more than 300 digits
+        raise ArgumentError(f"{name}: {shown(value)} is not between {least:g} and {most:g}") from None
     except (TypeError, ValueError):
         number = math.nan
     if math.isnan(number):
