@@ -18,7 +18,7 @@ import tempfile
 import numpy as np
 from PIL import Image, ImageEnhance, ImageFilter
 
-SCORES = ("mean", "contrast", "blur", "saturation", "entropy", "p1", "p5", "p50", "p95", "p99", "cast")
+SCORES = ("mean", "contrast", "blur", "saturation", "entropy", "p1", "p5", "p50", "p95", "p99", "cast", "noise")
 
 
 def noisy(image):
@@ -52,10 +52,16 @@ def definitions(path):
         ycc = np.asarray(image.convert("RGB").convert("YCbCr"), np.float64)
     y, cb, cr = ycc[..., 0], ycc[..., 1] - 128, ycc[..., 2] - 128
     laplacian = 4 * y[1:-1, 1:-1] - y[:-2, 1:-1] - y[2:, 1:-1] - y[1:-1, :-2] - y[1:-1, 2:]
+    second = y[:-2] - 2 * y[1:-1] + y[2:]
+    filtered = np.zeros_like(y)
+    filtered[1:-1, 1:-1] = second[:, :-2] - 2 * second[:, 1:-1] + second[:, 2:]
+    high, wide = y.shape[0] // 8, y.shape[1] // 8
+    levels = (filtered[:8 * high, :8 * wide].reshape(high, 8, wide, 8) ** 2).mean((1, 3)) ** 0.5 / 6
     counts = np.bincount(y.astype(np.int64).ravel(), minlength=256)
     share = counts[counts > 0] / y.size
     out = {"mean": y.mean(), "contrast": y.std(), "blur": laplacian.var(), "saturation": np.hypot(cb, cr).mean(),
-           "entropy": -(share * np.log2(share)).sum(), "cast": np.hypot(cb.mean(), cr.mean())}
+           "entropy": -(share * np.log2(share)).sum(), "cast": np.hypot(cb.mean(), cr.mean()),
+           "noise": np.percentile(levels, 25)}
     for p in (1, 5, 50, 95, 99):
         out[f"p{p}"] = np.percentile(y, p)
     return out

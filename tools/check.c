@@ -221,7 +221,7 @@ const cli_command cli_cmd_check = {
         "the others, or beyond a fixed value. An issue that more than half of the images have is not "
         "listed.\n\n"
         "Scores: mean, contrast, p1, p5, p50, p95, p99 (brightness), entropy, blur, saturation, cast, "
-        "jpeg_quality, border, aspect, size. docs/images.md explains them.\n\n"
+        "jpeg_quality, border, aspect, size, noise. docs/images.md explains them.\n\n"
         "--labels checks labels, not images: by the labels of the nearest vectors, or by predictions, a "
         "label is probably wrong when another class is likelier, and as likely as that class is for its "
         "own images. The columns are label, suggested, issues (1: wrong label, 2: far from its class), rank, "

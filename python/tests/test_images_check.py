@@ -70,6 +70,26 @@ def test_scores_are_those_of_the_pixels(folder, columns):
     assert list(columns.column("jpeg_quality")) == [70 + i // 2 for i in range(60)]
 
 
+def test_noise_is_measured_and_listed(tmp_path):
+    """In pixels and in coefficients; a JPEG has the level of its tiles."""
+    (tmp_path / "in").mkdir()
+    rng = np.random.default_rng(5)
+    for i in range(12):
+        clean = np.asarray(scene(i), float)
+        noisy = (clean.clip(50, 200) + rng.normal(0, 16, clean.shape[:2])[..., None]).clip(0, 255).astype(np.uint8)
+        Image.fromarray(noisy if i < 3 else clean.astype(np.uint8)).save(tmp_path / "in" / f"{i:02d}.png")
+        Image.fromarray(noisy if i < 3 else clean.astype(np.uint8)).save(tmp_path / "in" / f"{i:02d}.jpg", quality=96)
+    leat.pack(tmp_path / "in", tmp_path / "p.leat", sync=False)
+    report = leat.check(tmp_path / "in", tmp_path / "c.leat", sync=False)
+    leat.check(tmp_path / "p.leat", tmp_path / "t.leat", sync=False)
+    columns = leat.open(tmp_path / "c.leat")
+    noise = columns.column("noise")
+    assert np.array_equal(noise, leat.open(tmp_path / "t.leat").column("noise"))
+    for key, level in zip(columns.keys, noise):
+        assert 12 < level < 17 if int(key[:2]) < 3 else level < 3, f"{key}: {level}"
+    assert report["issues"]["noisy"]["count"] == 6
+
+
 def test_columns_have_the_rows_of_the_pack(folder, tmp_path):
     leat.pack(folder, tmp_path / "p.leat", sync=False)
     report = leat.check(tmp_path / "p.leat", tmp_path / "c.leat", sync=False, threads=2)

@@ -118,7 +118,7 @@ bool leat__decode_over(uint32_t width, uint32_t height);
  * leat__tile_coefs.
  *
  * `blocks`, if set, gets the luma coefficients of ordinary JPEGs before their inverse transform: `count`
- * blocks as in leat__idct_plain_fn. Each block of the region comes once.
+ * blocks as in leat__idct_plain_fn, from block x of row y on. Each block of the region comes once.
  *
  * `wide` receives wide images instead of `rows`: `count` rows of the region with interleaved samples in
  * native byte order, not aligned. A sink without it refuses such images. */
@@ -127,7 +127,7 @@ typedef struct leat__row_sink {
     void *ctx;
     int (*part)(void *ctx, uint32_t c, uint32_t count, const uint8_t *rows, size_t stride);
     int (*tile)(void *ctx, uint32_t tx, uint32_t ty, const void *coefs);
-    void (*blocks)(void *ctx, const int16_t *blocks, const uint8_t *last, uint32_t count,
+    void (*blocks)(void *ctx, const int16_t *blocks, uint32_t x, uint32_t y, uint32_t count,
                    const uint16_t quant[64]);
     int (*wide)(void *ctx, uint32_t y, uint32_t count, const uint8_t *pixels, size_t stride);
 } leat__row_sink;

@@ -129,7 +129,7 @@ static void transform(leat__jpeg_region *r, uint32_t row, uint32_t mx, uint32_t 
             size_t first = (y - gy) * from->stride[c] + (x0 - gx);
             uint8_t *to = leat__raster_at(&r->raster, row, c, need->side * x0, need->side * y);
             if (c == 0 && r->sink->blocks)
-                r->sink->blocks(r->sink->ctx, from->block[c] + 64 * first, from->last[c] + first, x1 - x0,
+                r->sink->blocks(r->sink->ctx, from->block[c] + 64 * first, x0, y, x1 - x0,
                                 frame->component[c].quant);
             r->idct.plain[need->shrink](to, r->raster.planes.stride, from->block[c] + 64 * first,
                                         from->last[c] + first, x1 - x0, frame->component[c].quant);

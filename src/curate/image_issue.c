@@ -37,6 +37,7 @@ const leat__issue_kind leat__issue_kinds[LEAT__ISSUES] = {
     [LEAT__ISSUE_ODD_ASPECT] = {"odd_aspect", "aspect is high", LEAT__LOOK_ASPECT, 1, 4, 2},
     [LEAT__ISSUE_SMALL] = {"small", "size is far below that of the others", LEAT__LOOK_SIZE, -1, 8, 1e9},
     [LEAT__ISSUE_LARGE] = {"large", "size is far above that of the others", LEAT__LOOK_SIZE, 1, 1e9, 8},
+    [LEAT__ISSUE_NOISY] = {"noisy", "noise is high", LEAT__LOOK_NOISE, 1, 12, 8},
 };
 
 static int find_kind(const char *name, size_t len)

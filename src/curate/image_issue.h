@@ -48,6 +48,7 @@ typedef enum leat__issue {
     LEAT__ISSUE_ODD_ASPECT,
     LEAT__ISSUE_SMALL,
     LEAT__ISSUE_LARGE,
+    LEAT__ISSUE_NOISY,
     LEAT__ISSUES
 } leat__issue;
 

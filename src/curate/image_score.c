@@ -204,4 +204,5 @@ void leat__image_score(const leat__image_small *s, double score[LEAT__LOOKS])
     score_colour(s, score);
     score[LEAT__LOOK_ASPECT] = LEAT_MAX(width, height) / LEAT_MIN(width, height);
     score[LEAT__LOOK_SIZE] = sqrt(width * height);
+    score[LEAT__LOOK_NOISE] = leat__image_noise_level(&s->noise);
 }

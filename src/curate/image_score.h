@@ -23,7 +23,8 @@
     X(QUALITY, "jpeg_quality", "quality of the JPEG by its tables, -1 when not known")                       \
     X(BORDER, "border", "share of the area that is a border of one colour")                                  \
     X(ASPECT, "aspect", "longer side / shorter side")                                                        \
-    X(SIZE, "size", "square root of the number of pixels")
+    X(SIZE, "size", "square root of the number of pixels")                                                   \
+    X(NOISE, "noise", "deviation of the noise, from the quietest quarter of the image")
 
 typedef enum leat__look {
 #define LEAT__LOOK_ENUM(id, name, help) LEAT__LOOK_##id,

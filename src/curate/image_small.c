@@ -116,12 +116,14 @@ static int take_part(void *ctx, uint32_t c, uint32_t count, const uint8_t *rows,
 
 /* Sums of SUM_BLOCKS blocks fit in 32 bits: JPEG coefficients have at most 11 bits; larger ones wrap
  * around. */
-static void take_blocks(void *ctx, const int16_t *blocks, const uint8_t *last, uint32_t count,
+static void take_blocks(void *ctx, const int16_t *blocks, uint32_t x, uint32_t y, uint32_t count,
                         const uint16_t quant[64])
 {
     leat__image_looker *l = ctx;
     leat__image_small *s = &l->small;
     uint32_t sum[64] = {0};
+    if (s->blocks == 0) leat__image_noise_begin(&s->noise, s->info.width, s->info.height, quant);
+    leat__image_noise_plain(&s->noise, blocks, x, y, count);
     l->energy->plain(sum, blocks, count);
     for (int i = 1; i < 64; i++) s->energy[i] += sum[i]; /* without DC */
     memcpy(s->quant, quant, sizeof s->quant);
@@ -142,6 +144,7 @@ static int take_tile(void *ctx, uint32_t tx, uint32_t ty, const void *coefs)
                    down = (uint32_t)leat__ceil_div(h->height, 8);
     const uint32_t wide = LEAT_MIN(shape.wide[0], across - x0), high = LEAT_MIN(shape.high[0], down - y0);
     const leat__idct_area area = {0, wide, high, shape.wide[0]};
+    leat__image_noise_area(&l->small.noise, tile, &area, x0, y0);
     l->energy->area(sum, tile, &area);
     for (int i = 1; i < 64; i++) l->small.energy[leat__tile_order[i]] += sum[i];
     l->small.blocks += (uint64_t)wide * high;
@@ -205,6 +208,7 @@ static int look_at_coefficients(leat__image_looker *l, const uint8_t *data, size
     if (info->codec == LEAT__CODEC_TILE) {
         LEAT_TRY(leat__tile_header_parse(&l->header, data, len, err));
         memcpy(s->quant, l->header.quant[0], sizeof s->quant);
+        leat__image_noise_begin(&s->noise, info->width, info->height, s->quant);
     }
     const leat__row_sink sink = {.part = take_part, .ctx = l, .tile = take_tile, .blocks = take_blocks};
     const leat__decode_request request = {
@@ -242,7 +246,8 @@ static int prepare_component(leat__image_looker *l, const leat__jpeg_component *
         const int16_t *row = from->coefs + 64 * (size_t)y * from->grid_x;
         if (c == 0)
             for (uint32_t x = 0; x < blocks; x += SUM_BLOCKS)
-                take_blocks(l, row + 64 * (size_t)x, NULL, LEAT_MIN(blocks - x, SUM_BLOCKS), from->quant);
+                take_blocks(l, row + 64 * (size_t)x, x, p->filled / side, LEAT_MIN(blocks - x, SUM_BLOCKS),
+                            from->quant);
         l->idct.plain[shrink](l->strip, l->strip_stride, row, l->last, blocks, from->quant);
         (void)take_part(l, c, side, l->strip, l->strip_stride);
     }
@@ -303,7 +308,7 @@ static int fit_rows(leat__image_looker *l, uint32_t width, leat_error *err)
     return 0;
 }
 
-/* Adds the Laplacian of the middle row of the last three. */
+/* Adds the Laplacian and the noise of the middle row of the last three. */
 static void add_edges(leat__image_looker *l, uint32_t width)
 {
     const int16_t *above = l->rows + (l->row % 3) * (size_t)l->room; /* the oldest: overwritten next */
@@ -318,6 +323,7 @@ static void add_edges(leat__image_looker *l, uint32_t width)
     l->small.edge_sum += (double)sum;
     l->small.edge_squares += (double)squares;
     l->small.edges += width - 2;
+    leat__image_noise_row(&l->small.noise, l->row - 2, above, at, below, width);
 }
 
 /* Turns the sums of `rows` rows into a row of means. */
@@ -418,6 +424,7 @@ static int look_at_pixels(leat__image_looker *l, const uint8_t *data, size_t len
     LEAT_TRY(fit_rows(l, info->width, err));
     memset(l->sums, 0, 3 * (size_t)l->room * sizeof *l->sums);
     l->row = 0;
+    leat__image_noise_begin(&s->noise, info->width, info->height, NULL);
     for (uint32_t c = 0; c < s->components; c++) {
         LEAT_TRY(fit_plane(&s->plane[c], (uint32_t)leat__ceil_div(info->width, l->factor),
                            (uint32_t)leat__ceil_div(info->height, l->factor), err));

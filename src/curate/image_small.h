@@ -16,6 +16,7 @@
 #include "codec/codec.h"
 #include "codec/jpeg_coef.h"
 #include "codec/tile/tile.h"
+#include "curate/image_noise.h"
 
 typedef struct leat__small_plane {
     uint8_t *data;
@@ -29,8 +30,9 @@ typedef struct leat__image_small {
     leat__image_info info;
     uint32_t components; /* 1 or 3 */
     leat__small_plane plane[3];
-    uint64_t content;   /* hash of size, pixels, alpha where not opaque, and orientation; the same for a
-                         * JPEG and its tiles */
+    uint64_t content; /* hash of size, pixels, alpha where not opaque, and orientation; the same for a
+                       * JPEG and its tiles */
+    leat__image_noise noise;
     bool has_quant;     /* JPEGs and tiles: */
     uint16_t quant[64]; /* luma table, row by row */
     /* Ordinary JPEGs and tiles: */
