@@ -145,6 +145,7 @@ const cli_command cli_cmd_train = {
                               {"data_share", "share of the time spent waiting for data"},
                               {"checkpoint", "path of the last checkpoint"},
                               {"verdict", "the doctor's verdict"},
+                              {"stopped", "number of the signal that stopped the run; 0: none"},
                               {NULL, NULL}},
     .remote = true,
     .run = run,

@@ -226,9 +226,10 @@ def _run_check(run: Run, options: Options, resume: bool, progress: Progress) -> 
 def _run_train(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
     if _unread(run) is not None or run.in_place and not run.on("check"):
         options = {"on_error": "skip", **options}
-    done = _train.train(run.pack, **options, output=run.path("train"), resume=resume, force=not resume, quiet=True)
-    if done.get("stopped"):
-        raise KeyboardInterrupt
+    try:
+        done = _train.train(run.pack, **options, output=run.path("train"), resume=resume, force=not resume, quiet=True)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt from None  # without the message, which is about leat.train
     share = done["data_share"]
     return {"rows": done["steps"], "verdict": f"waiting for data {100 * share:.1f} %", "limit": "" if share > 0.1 else "model",
             **{name: done[name] for name in ("loss", "epochs", "images_per_s", "checkpoint") if name in done}}

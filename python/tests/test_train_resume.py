@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import re
 import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,6 +18,7 @@ torch = pytest.importorskip("torch")
 if os.environ.get("TORCH") == "0":
     pytest.skip("TORCH=0", allow_module_level=True)
 
+import leat  # noqa: E402
 import train_run  # noqa: E402
 from leat._train import distributed  # noqa: E402
 from test_train import TINY, make_pack  # noqa: E402
@@ -68,10 +74,39 @@ def test_a_signal_after_the_last_update_of_an_epoch(packs, tmp_path):
     assert train_run.same(train_run.final(tmp_path / "whole"), train_run.final(output))
 
 
+def test_ctrl_c_is_a_keyboard_interrupt_on_every_rank(packs, tmp_path):
+    """It was swallowed, and the call returned."""
+    pack, _ = packs
+    for world in (1, 2):
+        output = tmp_path / str(world)
+        assert train_run.run(pack, world=world, kill_at=3, number=signal.SIGINT, output=output, **ALONE) == [130] * world
+        assert json.loads((output / "result.json").read_text())["stopped"] == signal.SIGINT
+
+
+def test_a_signal_ends_a_program_that_trains(packs, tmp_path):
+    pack, _ = packs
+    options = {**ALONE, "epochs": 1000, "quiet": False, "output": str(tmp_path / "run")}
+    program = f"import train_run\nprint(train_run.train({os.fspath(pack)!r}, **{options!r}))\n"
+    child = subprocess.Popen([sys.executable, "-c", program], cwd=os.path.dirname(__file__), stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+    assert child.stderr is not None
+    said = [line for line, _ in zip(child.stderr, range(3))]
+    child.send_signal(signal.SIGTERM)
+    out, rest = child.communicate(timeout=100)
+    assert child.returncode == 143 and out == "", (said, rest)
+    assert re.search(r"\nstopped at update \d+; checkpoint: .*; resume=True continues\n$", rest), (said, rest)
+
+
+def test_training_outside_the_main_thread(packs, tmp_path):
+    pack, _ = packs
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(leat.train, pack, output=str(tmp_path / "run"), **{**ALONE, "epochs": 1}).result()
+    assert done["epochs"] == 1 and done["stopped"] == 0
+    assert set(done) - {"samples", "top1", "top5", "knn", "probe"} <= set(re.findall(r"\w+", leat.train.__doc__ or ""))
+
+
 def test_two_ranks_see_every_sample_once(packs, tmp_path):
     """The evaluation of two ranks counts each sample once, and equals that of one."""
-    import json
-
     pack, val = packs
     found = []
     for world in (1, 2):

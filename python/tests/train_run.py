@@ -64,8 +64,11 @@ def _child(rank: int, world: int, port: int, kill_at: int, number: int, args: tu
         torch.set_num_threads(1)
         if kill_at:
             _arm(kill_at, number)
-        result = train(*args, **options)
-        return 128 + result["stopped"] if result.get("stopped") else 0
+        return train(*args, **options).get("stopped", 0)
+    except SystemExit as end:
+        return int(str(end.code))
+    except KeyboardInterrupt as end:
+        return 130 if rank > 0 or "resume=True continues" in str(end) else 98
     except BaseException:
         traceback.print_exc()
         return 99

@@ -10,9 +10,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NoReturn
 
 from .. import _check
 from .._errors import ArgumentError, ExistsError, StorageError, hidden, reason
@@ -114,12 +116,38 @@ def train(pack: str | os.PathLike, **given: Any) -> dict[str, Any]:
 
     >>> leat.train("train.leat", val="val.leat", output="run", model="resnet18", epochs=16)["top1"]
 
-    Returns a dict: epochs, steps, top1, top5, knn, probe (where they apply), loss, seconds, images_per_s,
-    data_share, checkpoint, verdict. Under torchrun, SLURM or MPI each process is a rank; alone, with
-    several GPUs, it starts one process per GPU.
+    Returns a dict, which is also in result.json of the output folder: epochs, steps, top1, top5, knn, probe (where they apply),
+    samples (of ``val``), loss, seconds, images_per_s, data_share, checkpoint, verdict, loader_bytes, batch_size (after any
+    halving), plan (with ``plan=True``), stopped (0). Ranks other than the first get {}. Under torchrun, SLURM or MPI each
+    process is a rank; alone, with several GPUs, it starts one process per GPU.
+
+    SIGINT and SIGTERM write a checkpoint after the current update. Then KeyboardInterrupt or ``SystemExit(143)`` is raised on
+    every rank. ``resume=True`` continues the run; result.json has the results so far, and the signal's number in "stopped".
 
     Parameters
     """
+    result, stopped = run_train(pack, given)
+    if stopped:
+        _end(128 + stopped, stop_line(result, "resume=True") if result else "", given.get("quiet", False))
+    return result
+
+
+def stop_line(result: dict[str, Any], resume: str) -> str:
+    """Returns what a run says that was stopped by a signal."""
+    return f"stopped at update {result['steps']}; checkpoint: {result['checkpoint']}; {resume} continues"
+
+
+def _end(code: int, line: str = "", quiet: bool = True) -> NoReturn:
+    """Ends the caller with an exit code; Ctrl-C is a KeyboardInterrupt with the line, as everywhere in Python."""
+    if code == 128 + signal.SIGINT:
+        raise KeyboardInterrupt(*[line] * bool(line))
+    if line and not quiet:
+        print(line, file=sys.stderr, flush=True)
+    raise SystemExit(code)
+
+
+def run_train(pack: str | os.PathLike, given: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """Returns the result, which is {} on ranks other than the first, and the signal that stopped the run or 0."""
     pack = _check.path("pack", pack)
     _need_torch()
     given = {name: value for name, value in given.items() if value is not None}
@@ -132,7 +160,7 @@ def train(pack: str | os.PathLike, **given: Any) -> dict[str, Any]:
         return _train(pack, o, given)
 
 
-def _train(pack: str, o: Any, given: dict[str, Any]) -> dict[str, Any]:
+def _train(pack: str, o: Any, given: dict[str, Any]) -> tuple[dict[str, Any], int]:
     """Runs one rank, or starts the processes of all ranks."""
     from . import distributed, loop
 
@@ -151,11 +179,11 @@ def _train(pack: str, o: Any, given: dict[str, Any]) -> dict[str, Any]:
         predicted = _plan(pack, o, trainer) if o.plan and ranks.first else None
         result = trainer.run_with(predicted)
     finally:
-        loop.restore_signals(old)
+        distributed.restore_signals(old)
         ranks.close()
         if held is not None:
             held.close()
-    return result
+    return (result if ranks.first else {}), result["stopped"]
 
 
 def _plan(pack: str, o: Any, trainer: Any) -> dict[str, Any] | None:
@@ -164,8 +192,8 @@ def _plan(pack: str, o: Any, trainer: Any) -> dict[str, Any] | None:
     return plan.make(pack, o, trainer)
 
 
-def _launched(count: int, pack: str, o: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Starts the ranks and returns their result."""
+def _launched(count: int, pack: str, o: Any, given: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """Starts the ranks and returns their result, and the signal that stopped them or 0."""
     from . import distributed
 
     words = {**{k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in given.items()}, "args": [pack],
@@ -176,10 +204,11 @@ def _launched(count: int, pack: str, o: Any, given: dict[str, Any]) -> dict[str,
     if os.path.exists(result):
         os.unlink(result)
     code = distributed.launch(count, ["-m", "leat._train", "train", json.dumps(words)])
-    if code != 0 or not os.path.exists(result):
-        raise SystemExit(code or 4)
+    stopped = code - 128 if code - 128 in (signal.SIGINT, signal.SIGTERM) else 0
+    if code != 0 and not stopped or not os.path.exists(result):
+        _end(code or 4)
     with open(result, encoding="utf-8") as file:
-        return json.load(file)
+        return json.load(file), stopped
 
 
 train.__doc__ = f"{(train.__doc__ or '').rstrip()}\n{_options.document('train')}\n"
@@ -255,7 +284,7 @@ def _over_pack(command: str, pack: str | os.PathLike, given: dict[str, Any], run
         code = distributed.launch(count, ["-m", "leat._train", command,
                                           json.dumps({**given, "args": [pack], **({"checked": checked} if checked else {})})])
         if code != 0:
-            raise SystemExit(code)
+            _end(code)
         return {}
     o.checked = checked
     return run(pack, o, progress=progress)

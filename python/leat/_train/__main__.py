@@ -116,6 +116,8 @@ def _run(command: str, args: list[str], values: dict[str, Any]) -> dict[str, Any
         return _curate(args, values)
     if command == "export":
         return _train.export_model(args[0], values["output"], force=values.get("force", False))
+    if command == "train":
+        return _train.run_train(args[0], values)[0]
     return getattr(_train, command)(*args, **values)
 
 
@@ -164,6 +166,8 @@ def main(command: str, text: str) -> int:
     stopped = result.get("stopped", 0)
     if command == "curate":
         return 3 if result.get("short") else 1 if result.get("unreadable") else 0
+    if stopped and not quiet and not launched:
+        print(_train.stop_line(result, "--resume"), file=sys.stderr)
     return 128 + stopped if stopped else 0
 
 

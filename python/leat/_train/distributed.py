@@ -14,7 +14,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -134,6 +135,18 @@ except ChildFailedError as error:
 """
 
 
+def handle_signals(handler: Callable[[int, Any], None]) -> dict[int, Any]:
+    """Sets the handler of SIGINT and SIGTERM; returns the old ones. Only the main thread may do so: in others nothing changes."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    return {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+
+
+def restore_signals(old: dict[int, Any]) -> None:
+    for number, handler in old.items():
+        signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: set by C
+
+
 def launch(count: int, words: Sequence[str]) -> int:
     """Starts ``count`` ranks of this command through torchrun; returns their exit code."""
     command = [sys.executable, "-P", "-c", _TORCHRUN, "--standalone", "--nproc-per-node",
@@ -145,12 +158,11 @@ def launch(count: int, words: Sequence[str]) -> int:
         asked.append(number)
         child.send_signal(signal.SIGTERM)  # torchrun hands it to the ranks, which write a checkpoint
 
-    old = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
+    old = handle_signals(forward)
     try:
         code = child.wait()
     finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
+        restore_signals(old)
     return 128 + asked[0] if asked else code
 
 

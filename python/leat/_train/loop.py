@@ -26,7 +26,7 @@ from torch import Tensor
 from .._errors import ArgumentError, BudgetError, ExistsError, StorageError, counted
 from .._loader import Loader
 from . import checkpoint, data, evaluate, methods, models, optim, plan, report
-from .distributed import Ranks
+from .distributed import Ranks, handle_signals
 
 _GUARDED = 5  # in this many updates after a start, ranks tell each other when they run out of memory
 _PAUSE = 10.0  # seconds between checkpoints at the ends of short epochs
@@ -548,7 +548,7 @@ class Trainer:
             result["plan"] = plan.compare(predicted, result, self)
         if self.ranks.first:
             self._note("result.json", result)
-        return result if self.ranks.first else {}
+        return result
 
     def _note(self, name: str, values: dict[str, Any]) -> None:
         path = os.path.join(self.o.output, name)
@@ -624,11 +624,6 @@ class Trainer:
             print(f"leat train: warning: {error}", file=sys.stderr, flush=True)
 
 
-def restore_signals(old: dict[int, Any]) -> None:
-    for number, handler in old.items():
-        signal.signal(number, handler)
-
-
 def o_batch(trainer: Trainer) -> int:
     """Samples per forward pass, after any halving."""
     return -(-trainer.o.batch_size // trainer.split)
@@ -655,4 +650,4 @@ def watch_signals(trainer: Trainer) -> dict[int, Any]:
         trainer.stop = number
         trainer.say("\nstopping after this step, with a checkpoint; once more to stop at once")
 
-    return {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    return handle_signals(handle)
