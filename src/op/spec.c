@@ -8,12 +8,17 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/str.h"
 
 #include "op/roles.h"
 
-enum { NAME_MAX_BYTES = 48, VALUE_MAX_BYTES = 256 };
+enum {
+    NAME_MAX_BYTES = 48,
+    VALUE_MAX_BYTES = 256,
+    ENDING = 40 /* bytes shown of a text that ends too early */
+};
 
 typedef struct cursor {
     const char *text, *at;
@@ -24,8 +29,16 @@ typedef struct cursor {
 
 static int complain(const cursor *c, const char *what)
 {
-    const int rc = leat__fail(c->err, LEAT_EINVAL, "pipeline: %s at character %ld: '%.24s'", what,
-                              (long)(c->at - c->text) + 1, c->at);
+    const size_t before = (size_t)(c->at - c->text);
+    const char *ending = c->text + (before > ENDING ? before - ENDING : 0);
+    int rc;
+    while ((*ending & 0xC0) == 0x80) ending++; /* begins with a whole character */
+    if (*c->at != '\0')
+        rc = leat__fail(c->err, LEAT_EINVAL, "pipeline: %s at character %zu: '%.24s'", what, before + 1,
+                        c->at);
+    else
+        rc = leat__fail(c->err, LEAT_EINVAL, "pipeline: %s at the end of '%s%s'", what,
+                        ending > c->text ? "..." : "", ending);
     leat__error_at(c->err, NULL, -1, c->at - c->text);
     return rc;
 }
@@ -177,6 +190,14 @@ static int read_inside(cursor *c, leat__op_spec *outer)
     return 0;
 }
 
+/* Choices may be written in any case, as in Python. Other words stay, for the message. */
+static void adopt_choice(const leat__param *p, char text[VALUE_MAX_BYTES])
+{
+    char word[VALUE_MAX_BYTES];
+    for (int i = 0; p->kind == LEAT__PARAM_CHOICE && leat__param_choice(p, i, word, sizeof word); i++)
+        if (strcasecmp(word, text) == 0) memcpy(text, word, strlen(word) + 1);
+}
+
 static int read_argument(cursor *c, leat__op_spec *op, uint32_t *position)
 {
     const leat__op_def *const def = op->def;
@@ -197,6 +218,7 @@ static int read_argument(cursor *c, leat__op_spec *op, uint32_t *position)
         return read_inside(c, op);
     }
     LEAT_TRY(read_value(c, text));
+    adopt_choice(&def->params[i], text);
     LEAT_TRY(leat__param_parse(&def->params[i], shown, text, &op->value[i], c->err));
     if (def->params[i].kind == LEAT__PARAM_STRING) memcpy(op->text, text, strlen(text) + 1);
     op->value[i].s = NULL; /* the parsed text is freed */

@@ -23,6 +23,9 @@ static void reads_values_by_position_and_name(void **state)
     assert_true(ops[0].value[1].list[0] == 0.1 && ops[0].value[1].list[1] == 0.9);
     assert_true(ops[0].value[2].list[0] == 0.75); /* default */
     assert_int_equal(ops[0].value[3].i, LEAT__FILTER_BICUBIC);
+    assert_int_equal(parse("ToLayout(NHWC); ToDtype('F16'); Resize(4, interpolation=BiCubic)"), 3);
+    assert_int_equal(ops[0].value[0].i, 1);
+    assert_int_equal(ops[2].value[1].i, LEAT__FILTER_BICUBIC);
     assert_int_equal(parse("Resize([7, 9]); Resize((7,))"), 2);
     assert_int_equal(ops[0].value[0].count, 2);
     assert_int_equal(ops[1].value[0].count, 1);
@@ -49,7 +52,11 @@ static void mistakes_say_where(void **state)
         {"RandomErasing(p=0.5, 3)", "without a name"},
         {"CenterCrop(4", "expected"},
         {"CenterCrop((1, 2)", "expected"},
-        {"CenterCrop((1, 2", "not closed"},
+        {"CenterCrop((1, 2", "a list is not closed at the end of 'CenterCrop((1, 2'"},
+        {"CenterCrop(1", "',' or ')' is expected at the end of 'CenterCrop(1'"},
+        {"CenterCrop(1; Resize(2)", "',' or ')' is expected at character 13: '; Resize(2)'"},
+        {"RandomHorizontalFlip; RandomVerticalFlip; CenterCrop(1",
+         "at the end of '...alFlip; RandomVerticalFlip; CenterCrop(1'"},
         {"CenterCrop(0)", "out of range"},
         {"CenterCrop(x)", "list of numbers"},
         {"CenterCrop(4) CenterCrop(4)", "new line"},
