@@ -243,13 +243,15 @@ static int fail_starved(const leat_flow *f, leat_error *err)
                           leat__as_size(leat__budget_used(f->budget) - atomic_load(&f->charged)).text,
                           leat__as_size(leat__budget_limit(f->budget)).text);
     const uint64_t used = leat__budget_used(f->budget), charged = atomic_load(&f->charged);
+    const leat__size_text others = leat__as_size(used > charged ? used - charged : 0);
     return leat__fail(
         err, LEAT_EBUDGET,
-        "%s: cannot continue: of the budget's %s, %llu borrowed result%s of this run hold%s %s, and "
-        "earlier ones or others %s; release some",
-        f->name, leat__as_size(leat__budget_limit(f->budget)).text, (unsigned long long)f->loans,
-        f->loans == 1 ? "" : "s", f->loans == 1 ? "s" : "", leat__as_size(f->loan_bytes).text,
-        leat__as_size(used > charged ? used - charged : 0).text);
+        "%s: your program keeps %llu%s %s (%s of the budget of %s%s%s): release some, or raise `memory`",
+        f->name, (unsigned long long)f->loans, f->loans == 1 ? " of the" : "",
+        f->results_name != NULL ? f->results_name : "results", leat__as_size(f->loan_bytes).text,
+        leat__as_size(leat__budget_limit(f->budget)).text,
+        used > charged ? "; earlier ones and others that share it hold " : "",
+        used > charged ? others.text : "");
 }
 
 static leat__node *lend_locked(leat_flow *f)

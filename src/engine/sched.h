@@ -192,6 +192,7 @@ struct leat_flow {
     leat_budget *budget;
     leat__budget_listener listener;
     char name[32];
+    const char *results_name; /* for messages, such as "batches"; NULL = "results" */
     leat_flow_opts opts;
     uint32_t fork_generation;
     leat__stage *stages;

@@ -415,6 +415,7 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, uint64_t first
     o.lean = 1;
     o.log = l->opts.log;
     LEAT_TRY(leat_flow_open(&flow, &o, err));
+    flow->results_name = "batches";
     flow->changed = &l->bell;
     flow->interrupted = &l->interrupted;
     LEAT_GO(rc, out, add_stages(l, flow, err));
