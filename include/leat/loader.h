@@ -432,10 +432,11 @@ LEAT_API int32_t leat_loader_device(const leat_loader *loader);
 
 typedef struct leat_loader_stats {
     uint32_t struct_size;
-    uint32_t threads, io_depth, prefetch; /* now */
-    uint64_t epoch, batches, samples;     /* delivered in this epoch */
-    uint64_t bad_samples;                 /* skipped or replaced in the delivered batches of this epoch */
-    uint64_t read_bytes, reads;           /* from the file, this epoch */
+    uint32_t threads;                 /* now; before the first start, those it will have */
+    uint32_t io_depth, prefetch;      /* now */
+    uint64_t epoch, batches, samples; /* delivered in this epoch */
+    uint64_t bad_samples;             /* skipped or replaced in the delivered batches of this epoch */
+    uint64_t read_bytes, reads;       /* from the file, this epoch */
     uint64_t cache_hits, cache_misses, cache_bytes;
     uint64_t read_ns, decode_ns; /* all workers together */
     uint64_t wait_ns;            /* time the caller waited in next() */

@@ -462,8 +462,8 @@ class Loader(Generic[B_co]):
 
     @property
     def threads(self) -> int:
-        """Worker threads in use. Before the first iteration: as given; 0 = chosen at its start."""
-        return self._loader.stats()["threads"] or self._threads
+        """Worker threads in use; before the first iteration, how many there will be."""
+        return self._loader.stats()["threads"]
 
     @property
     def epoch(self) -> int:

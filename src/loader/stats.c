@@ -193,6 +193,7 @@ static int read_stats(leat_loader *l, bool all, leat_loader_stats *out, uint32_t
     leat__mutex_lock(&l->lock);
     if (l->begun) rc = read_epoch_locked(l, &s);
     if (all) add(&s, &l->past);
+    if (s.threads == 0) s.threads = l->opts.threads > 0 ? l->opts.threads : leat_pool_threads(l->pool);
     leat__steps_read(&l->steps, all, &s);
     if (l->spans != NULL) s.device_step_ms = leat__step_spans_ms(l->spans, all);
     leat__mutex_unlock(&l->lock);
