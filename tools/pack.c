@@ -190,6 +190,7 @@ static void print_text(cli *c, const leat_ingest_stats *st, bool where)
     if (st->resumed)
         cli_say(c, "%llu sample%s from the run that was resumed", (unsigned long long)st->resumed,
                 st->resumed == 1 ? " was there" : "s were there");
+    if (st->flat) cli_say(c, "no class folders: the pack has no field \"label\"");
     if (st->changed)
         cli_say(c, "%llu image%s cannot be exported byte for byte: stored as pixels or encoded again",
                 (unsigned long long)st->changed, st->changed == 1 ? "" : "s");

@@ -149,6 +149,7 @@ typedef struct leat_ingest_stats {
     uint64_t in_folders;   /* tar shards with images only, in several folders: samples; they have no labels */
     uint64_t blank_labels; /* manifests: rows whose class name begins or ends with a blank */
     uint64_t blank_label_line; /* line of the first of them, 0 when there is none */
+    uint64_t flat;             /* folders: 1 = there are no class folders, so the pack has no labels */
 } leat_ingest_stats;
 
 /* Packs the sources. stats may be NULL; set its struct_size first (0 = up to `changed`, exclusive). It is

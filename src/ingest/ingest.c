@@ -647,6 +647,7 @@ static int finish(ingest *in, leat_error *err)
     in->stats->in_folders = in->source->in_folders;
     in->stats->blank_labels = in->source->blank_labels;
     in->stats->blank_label_line = in->source->blank_label_line;
+    in->stats->flat = in->source->flat;
     int rc = refuse_empty(in, err);
     if (rc != 0) { /* keep the list: it contains the reason */
         (void)!leat__skipped_list_publish(&in->report, NULL);

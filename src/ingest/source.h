@@ -39,6 +39,7 @@ struct leat__source {
     uint64_t ignored;    /* number of files that are not samples by their names */
     char ignored_first[64];
     bool class_folders;  /* labels are those of folders; images beside them have the label -1 */
+    bool flat;           /* a folder without class folders */
     uint64_t missing;    /* number of samples without a value that others have */
     uint64_t in_folders; /* tar shards of images alone: number of samples, when they are in several folders */
     /* manifests: class names with a blank at an end; line of the first such name */

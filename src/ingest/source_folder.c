@@ -379,6 +379,7 @@ int leat__source_folder(leat__source **out, const leat_ingest_opts *opts, leat_e
         base->label_field = n;
         base->class_folders = true;
     }
+    base->flat = !base->class_folders;
     LEAT_GO(rc, out, count_below(s, &s->path, 0, &base->total, err));
     LEAT_GO(rc, out, enter(s, err));
     if (opts->shuffle) LEAT_GO(rc, out, list_all(s, opts, err));

@@ -2,7 +2,7 @@
 
 $ pixel() { printf '\211PNG\r\n\032\n\0\0\0\rIHDR\0\0\0\001\0\0\0\001\010\0\0\0\0:~\233U\0\0\0\nIDATx\234c`\0\0\0\002\0\001H\257\244q\0\0\0\0IEND\256B`\202'; }
 > for i in 1 2 3 4 5 6; do pixel > $i.png; done
-> leat pack . -o a.leat >/dev/null
+> leat pack . -o a.leat -q >/dev/null
 > leat load a.leat --ops 'ToDtype(u8)' 2>&1 | grep -c 'collate pad, list or ragged'
 1
 

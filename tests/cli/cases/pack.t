@@ -551,6 +551,12 @@ $ mkdir torn && for i in 0 1; do cp photos/dog/2.png torn/$i.png; echo $i > torn
 ! leat pack: torn.tar: the members of "0" are not side by side; make it with tar --sort=name, or pack the folder
 ! leat pack: torn.tar: the members of "0" are not side by side; make it with tar --sort=name, or pack the folder
 
+# a folder without class folders gives a pack without labels, and that is said
+$ leat pack photos/dog -o flat.leat; leat pack photos/dog -o flat.leat -f -q
+2 samples, * (glob)
+2 samples, * (glob)
+! no class folders: the pack has no field "label"
+
 # a tar of class folders has no labels, and that is said; not if they are given, or if all are in one folder
 $ tar --sort=name -cf folders.tar photos/cat/1.png photos/dog; tar --sort=name -cf one.tar photos/dog
 > leat pack folders.tar -o folders.leat --json | jget in_folders; leat pack one.tar -o one.leat --json | jget in_folders
