@@ -28,7 +28,9 @@ static int load(leat__cu *cu, const char *library, leat_error *err)
     const char *name = library != NULL ? library : getenv("LEAT_CUDA_DRIVER");
     if (name == NULL || name[0] == '\0') name = DRIVER;
     void *lib = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-    if (lib == NULL) return leat__fail(err, LEAT_ENOTSUP, "no CUDA driver here (%s)", name);
+    if (lib == NULL)
+        return leat__fail(err, LEAT_ENOTSUP, "no CUDA driver here (%s); leave `device` out to use the CPU",
+                          name);
     for (size_t i = 0; i < LEAT_COUNT(symbols); i++) {
         void *address = dlsym(lib, symbols[i].name);
         if (address == NULL && symbols[i].required)

@@ -57,7 +57,7 @@ int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
     if (memcmp(block, partial_magic, MAGIC_BYTES) == 0)
         return leat__fail(err, LEAT_EFORMAT, "%s: an unfinished pack; continue it with `resume`", path);
     if (memcmp(block, magic, MAGIC_BYTES) != 0)
-        return leat__fail(err, LEAT_EFORMAT, "%s: not a leat pack", path);
+        return leat__fail(err, LEAT_EFORMAT, "%s: not a leat pack; leat pack makes one", path);
     if (leat__load_u64(block + HEADER_CHECK_AT) != leat__hash64(block, HEADER_CHECK_AT, 0))
         return damaged(err, path, 0, "header checksum does not match");
     f->major = leat__load_u16(block + 8);

@@ -478,8 +478,8 @@ $ leat pack photos -o x.leat --images jpeg
 = 2
 
 $ leat verify photos/cat/1.png
--	page -	offset -	photos/cat/1.png	not a leat pack
-! leat verify: photos/cat/1.png: not a leat pack
+-	page -	offset -	photos/cat/1.png	not a leat pack; leat pack makes one
+! leat verify: photos/cat/1.png: not a leat pack; leat pack makes one
 = 4
 
 $ leat export part.leat -o back2 --keys nothing

@@ -319,7 +319,9 @@ static void no_device_is_one_clear_line(void **state)
     leat_error err = {0};
     setenv("LEAT_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1);
     assert_int_equal(leat_loader_open(&l, plain, &o, &err), LEAT_ENOTSUP);
-    assert_string_equal(err.message, "device 'cuda': no CUDA driver here (/nowhere/libcuda.so.1)");
+    assert_string_equal(err.message,
+                        "device 'cuda': no CUDA driver here (/nowhere/libcuda.so.1); leave device out "
+                        "to use the CPU");
     setenv("LEAT_CUDA_DRIVER", fake_path, 1);
     o.device = "cuda:7";
     assert_int_equal(leat_loader_open(&l, plain, &o, &err), LEAT_EINVAL);

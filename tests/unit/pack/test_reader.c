@@ -179,7 +179,7 @@ static void test_not_a_pack(void **state)
     assert_int_equal(leat_pack_open(&p, pt_path(dir, "empty"), NULL, &err), LEAT_EFORMAT);
     pt_store(pt_path(dir, "text"), "hello", 5);
     assert_int_equal(leat_pack_open(&p, pt_path(dir, "text"), NULL, &err), LEAT_EFORMAT);
-    assert_non_null(strstr(err.message, "not a leat pack"));
+    assert_non_null(strstr(err.message, "not a leat pack; leat pack makes one"));
     assert_null(p);
     pt_rmdir(dir);
 }
