@@ -31,7 +31,6 @@ class Batch(tuple):
     names: tuple[str, ...] = ()  #: names of the fields, as in the pack
     _fields: tuple[str, ...]
     _make: Callable[[Iterable[Any]], Batch]
-    _replace: Callable[..., Batch]
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
@@ -42,8 +41,8 @@ class Batch(tuple):
         return tuple.__getitem__(self, key)
 
     def __getattr__(self, name: str) -> Any:  # only called for names that are not attributes
-        if name in self.names:
-            raise AttributeError(f"the field {name!r} is not an attribute: batch[{name!r}]", name=name, obj=self)
+        if name in self.names:  # for getattr(): not an identifier
+            return self[name]
         raise AttributeError(f"the batch has no field {name!r} (it has {', '.join(self.names)})",
                              name=name, obj=self)
 
@@ -55,6 +54,15 @@ class Batch(tuple):
 
     def get(self, key: str, default: Any = None) -> Any:
         return self[key] if key in self.names else default
+
+    def _asdict(self) -> dict[str, Any]:
+        return dict(zip(self.names, self))
+
+    def _replace(self, **values: Any) -> Batch:
+        unknown = next((name for name in values if name not in self.names), None)
+        if unknown is not None:
+            raise ValueError(f"the batch has no field {unknown!r} (it has {', '.join(self.names)})")
+        return self._make(values.get(name, old) for name, old in self.items())
 
     def asdict(self) -> dict[str, Any]:
         """Returns a plain dict, as Hugging Face's Trainer needs it."""
@@ -70,10 +78,9 @@ def _rebuild(names: tuple[str, ...], values: tuple[Any, ...]) -> Batch:
 
 @lru_cache(maxsize=64)
 def batch_class(names: tuple[str, ...]) -> type[Batch]:
-    """Makes the class of batches with these fields. Names that are not identifiers get positional
-    attributes (`_3`); as keys they keep their own name."""
+    """Makes the class of batches with these fields. Names that are not identifiers also get positional attributes (`_3`)."""
     plain = namedtuple("Batch", names, rename=True)  # type: ignore[misc]
-    made = type("Batch", (Batch, plain), {"__slots__": (), "names": names, "__module__": "leat",
+    made = type("Batch", (Batch, plain), {"__slots__": (), "names": names, "_fields": names, "__module__": "leat",
                                           "__getitem__": Batch.__getitem__})
     return made
 

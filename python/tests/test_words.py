@@ -94,5 +94,8 @@ def test_a_field_with_the_name_of_a_keyword(tmp_path) -> None:
     with leat.Loader(tmp_path / "class.leat", 1, None, as_="numpy") as loader:
         batch = next(iter(loader))
     assert batch["class"].tolist() == [3]
-    with pytest.raises(AttributeError, match=r"the field 'class' is not an attribute: batch\['class'\]"):
-        getattr(batch, "class")
+    assert getattr(batch, "class").tolist() == batch._0.tolist() == [3]
+    assert batch._fields == batch.keys() == ("class", "sample_id") and list(batch._asdict()) == ["class", "sample_id"]
+    assert batch._replace(**{"class": 5}).asdict() == {"class": 5, "sample_id": batch.sample_id}
+    with pytest.raises(ValueError, match="the batch has no field '_0'"):
+        batch._replace(_0=5)
