@@ -81,11 +81,11 @@ def above(name: str, value: object, most: float) -> float:
     return number
 
 
-def flag(name: str, value: object) -> bool:
-    """Returns True or False; accepts 1 and 0 too."""
+def flag(name: str, value: object, choices: str = "True nor False") -> bool:
+    """Returns True or False; accepts 1 and 0 too. `choices` are those of the message."""
     if isinstance(value, (bool, np.bool_)) or (isinstance(value, int) and value in (0, 1)):
         return bool(value)
-    raise ArgumentError(f"{name}: {shown(value)} is neither True nor False")
+    raise ArgumentError(f"{name}: {shown(value)} is neither {choices}")
 
 
 def size(name: str, value: object) -> int:
@@ -250,9 +250,13 @@ def several(name: str, values: object, kinds: tuple[type, ...] = (str,), first: 
 
 def _array(name: str, values: Any) -> np.ndarray:
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # rows of different length, say
         raise ArgumentError(f"{name}: one row of numbers is expected: {error}") from None
+    if array.ndim == 0:  # a generator, a text, one number
+        hint = ": list(...) makes one" if isinstance(values, Iterable) and not isinstance(values, (str, bytes)) else ""
+        raise ArgumentError(f"{name}: one row of numbers is expected, not {type(values).__name__}{hint}")
+    return array
 
 
 def indices(name: str, values: Any) -> np.ndarray:

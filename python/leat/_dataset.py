@@ -127,6 +127,12 @@ class Sample(dict):
             raise AttributeError(f"the sample has no field {name!r} (it has {', '.join(self)})",
                                  name=name, obj=self) from None
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in Sample.__slots__:
+            raise AttributeError(f"a sample is a copy, whose values are changed by name: sample[{name!r}] = ...; the pack is changed by "
+                                 "leat.Writer(path, append=True).update(sample, key)", name=name, obj=self)
+        super().__setattr__(name, value)
+
 
 class Dataset:
     """A pack, or a set of shards, open for reading.
@@ -421,8 +427,13 @@ def _array(data: bytes, dtype: str | None, shape: tuple[int, ...]) -> np.ndarray
 def _position(index: object, pack: _leat.Pack) -> int:
     count, i = len(pack), sample_number(index)
     if not -count <= i < count:
-        raise SampleIndexError(f"{pack.info()['path']}: there is no sample {i}; it has {count}")
+        raise SampleIndexError(f"{pack.info()['path']}: there is no sample {i}; {numbered(count)}")
     return i + count if i < 0 else i
+
+
+def numbered(count: int) -> str:
+    """Returns which numbers samples have, for messages."""
+    return f"numbers go from 0 to {count - 1}" if count else "there are none"
 
 
 def sample_number(index: object) -> int:

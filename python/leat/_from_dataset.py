@@ -96,6 +96,8 @@ def from_dataset(dataset: Any, output: str | os.PathLike, fields: Mapping[str, o
             w.append(row, key=None if keys is None else keys(len(w)))
             if progress is not None:
                 progress(len(w), total)
+        if not w.fields:
+            raise ArgumentError("dataset: it has no samples")
         return w.finish()
 
 

@@ -17,7 +17,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Self
 
 import numpy as np
 
@@ -236,7 +236,7 @@ class Loader(Generic[B_co]):
         self.seed = _check.whole("seed", seed)
         self.order = order
         self._threads = _check.whole("threads", threads, 0, 4096)
-        self._drop = drop = None if drop_last is None else _check.flag("drop_last", drop_last)
+        self._drop = drop = None if drop_last is None else _check.flag("drop_last", drop_last, "True, False nor None")
         self.channels_last = _check.flag("channels_last", channels_last)
         if isinstance(transform, (list, tuple, ops.Op)):
             raise ArgumentError("transform: ops belong to image=[...]; transform is a function of a whole batch")
@@ -733,7 +733,10 @@ class Loader(Generic[B_co]):
                 f"{counted(self._samples, 'sample')}, {self._batches} batch{'es' * (self._batches != 1)}{shares})")
 
     def __reduce__(self):
-        raise TypeError("a leat.Loader cannot be sent to another process: make one there")
+        raise TypeError("a leat.Loader cannot be pickled or copied: make one in each process")
+
+    def __getitem__(self, index: object) -> NoReturn:  # iter() uses __iter__
+        raise TypeError("a leat.Loader is already a loader of batches: iterate over it; leat.open(path, image=...) has samples by number")
 
 
 class _Epoch(Iterator):
@@ -749,7 +752,9 @@ class _Epoch(Iterator):
         loader = self._loader
         if loader._active() is not self:
             self.done = True
-            raise StateError("this iteration ended when the loader was closed or another iteration began")
+            why = "the loader was closed" if loader._closed_at is not None else \
+                "a state was loaded" if loader._running is None else "another iteration began"
+            raise StateError(f"this iteration ended when {why}")
         batch = loader._next()
         if batch is None:
             self.done = True
@@ -789,7 +794,7 @@ def _roles(follow: Any, roles: Mapping[str, Role], loader: Loader[Any]) -> str |
     if follow is None and not roles:
         return None
     return roles_text(follow, roles, "leat.Loader", loader.path, [f.name for f in loader.dataset.fields],
-                      inspect.signature(Loader).parameters)
+                      [*inspect.signature(Loader).parameters, *_words.UNDERSTOOD])
 
 
 def _buckets(bucket: str | None, buckets: Any) -> dict[str, Any]:

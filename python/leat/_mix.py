@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _check
-from ._dataset import Dataset, Sample, sample_number
+from ._dataset import Dataset, Sample, numbered, sample_number
 from ._errors import ArgumentError, MissingKeyError, SampleIndexError, counted, shown
 from ._schema import Field
 
@@ -202,7 +202,7 @@ class Datasets(Sequence):
         """Returns which pack a sample is in, and its row there."""
         count, i = len(self), sample_number(index)
         if not -count <= i < count:
-            raise SampleIndexError(f"there is no sample {i}; the packs have {count}")
+            raise SampleIndexError(f"there is no sample {i}; {numbered(count)}")
         i += count if i < 0 else 0
         part = bisect.bisect_right(self.starts, i) - 1
         return part, i - self.starts[part]

@@ -69,7 +69,7 @@ def field(name: str, spec: object) -> Field:
         return Field(name, "array", dtype, sizes, len(sizes))
     raise ArgumentError(
         f"field '{name}': {shown(spec)} is not a type; use one of {', '.join(map(repr, _PLAIN))}, "
-        "int, float, str, bytes, dict, or (dtype, shape)")
+        'int (one whole number), float, str, bytes, dict, or, for an array, (dtype, shape): ("uint8", (3, 4))')
 
 
 def fields(specs: Mapping[str, object]) -> list[Field]:

@@ -27,7 +27,7 @@ def prepare(f: Field, row: int, value: object) -> object:
     """Returns the value of field `f` in sample `row`: int, float, bytes-like or contiguous array."""
     if value is None:
         if f.type in ("int", "float"):
-            _fail(f, row, f"{f.type} fields have a value in every sample")
+            raise ArgumentError(f"field '{f.name}' is missing or None in sample {row}: {f.type} fields have a value in every sample")
         return None
     if isinstance(value, np.ma.MaskedArray):
         _fail(f, row, "a masked array: its mask would be lost; give a.filled(value)")

@@ -8,6 +8,7 @@ from typing import Any
 from . import _check, _leat
 from ._errors import ArgumentError
 
+UNDERSTOOD = ("shuffle", "num_workers")
 _EXPLAINED = {
     "sampler": "leat.Loader draws itself: use indices=, keys=, weights= or balance=, or leat.open(path, image=...) "
                "under a DataLoader",

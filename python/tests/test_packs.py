@@ -270,7 +270,7 @@ def test_the_dataset_of_several_packs(tmp_path):
         with pytest.raises(KeyError, match="no pack has a sample with the key 'v'"):
             packs["v"]
         for wrong in (5, -6, 10**20):
-            with pytest.raises(leat.SampleIndexError, match=f"there is no sample {wrong}; the packs have 5"):
+            with pytest.raises(leat.SampleIndexError, match=f"there is no sample {wrong}; numbers go from 0 to 4"):
                 packs[wrong]
             with pytest.raises(IndexError):
                 packs.keys[wrong]

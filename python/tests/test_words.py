@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import collections.abc
+import copy
+import pickle
+
 import pytest
 
 import leat
@@ -99,3 +103,80 @@ def test_a_field_with_the_name_of_a_keyword(tmp_path) -> None:
     assert batch._replace(**{"class": 5}).asdict() == {"class": 5, "sample_id": batch.sample_id}
     with pytest.raises(ValueError, match="the batch has no field '_0'"):
         batch._replace(_0=5)
+
+
+def test_samples_are_copies(plain) -> None:
+    with leat.open(plain) as ds:
+        sample = ds[0]
+        with pytest.raises(AttributeError, match=r"changed by name: sample\['label'\] = .*leat.Writer\(path, append=True\)"):
+            sample.label = 3
+        sample["label"] = 3
+        assert sample.label == 3 and copy.deepcopy(sample).key == sample.key == ds[0].key
+
+
+def test_why_an_iteration_ended(plain) -> None:
+    def ended(change) -> None:
+        with leat.Loader(plain, 8, None) as loader:
+            run = iter(loader)
+            next(run)
+            keep = change(loader)
+            next(run)
+            del keep
+
+    for change, why in ((leat.Loader.close, "the loader was closed"), (iter, "another iteration began"),
+                        (lambda loader: loader.load_state_dict(loader.state_dict()), "a state was loaded")):
+        with pytest.raises(leat.StateError, match=f"^this iteration ended when {why}$"):
+            ended(change)
+
+
+def test_a_loader_is_not_a_sequence(plain) -> None:
+    with leat.Loader(plain, 8, None) as loader:
+        with pytest.raises(TypeError, match="already a loader of batches: iterate over it"):
+            loader[0]
+        for wrong in (pickle.dumps, copy.deepcopy):
+            with pytest.raises(TypeError, match="cannot be pickled or copied: make one in each process"):
+                wrong(loader)
+        whole = len(loader)
+        assert sum(1 for _ in loader) == whole and not isinstance(loader, collections.abc.Sequence)
+        torch = pytest.importorskip("torch")
+        with pytest.raises(TypeError, match="already a loader of batches: iterate over it"):
+            next(iter(torch.utils.data.DataLoader(loader, batch_size=4)))
+
+
+def test_mistakes_of_a_newcomer(plain, tmp_path) -> None:
+    cases = [
+        (leat.ArgumentError, "indices: one row of numbers is expected, not generator: list(...) makes one",
+         lambda: leat.Loader(plain, indices=(i for i in range(3)))),
+        (leat.ArgumentError, "indices: one row of numbers is expected, not str", lambda: leat.Loader(plain, indices="0-3")),
+        (leat.ArgumentError, "weights: one row of numbers is expected, not int", lambda: leat.Loader(plain, weights=3)),
+        (leat.ArgumentError, "drop_last: 'yes' is neither True, False nor None", lambda: leat.Loader(plain, drop_last="yes")),
+        (leat.ArgumentError, "dataset: it has no samples", lambda: leat.from_dataset([], tmp_path / "none.leat")),
+        (leat.ArgumentError, "dataset: it has no samples", lambda: leat.from_dataset(iter([]), tmp_path / "none.leat")),
+        (leat.ArgumentError, "field 'x': 'uint8' is not a type; use one of 'image', 'bytes', 'text', 'int', 'float', 'json', "
+         'int (one whole number), float, str, bytes, dict, or, for an array, (dtype, shape): ("uint8", (3, 4))',
+         lambda: leat.Writer(tmp_path / "none.leat", {"x": "uint8"})),
+        (leat.ArgumentError, "pipeline: ',' or ')' is expected at the end of 'Resize(8'", lambda: leat.Loader(plain, 8, "Resize(8")),
+    ]
+    for kind, words, call in cases:
+        with pytest.raises(kind) as caught:
+            call()
+        assert str(caught.value) == words
+    assert not (tmp_path / "none.leat").exists()
+    with pytest.raises(TypeError, match="has no argument 'shufle', .*; did you mean 'shuffle'"):
+        leat.Loader(plain, shufle=True)
+    with leat.Writer(tmp_path / "y.leat", {"y": int}) as w:
+        w.append({"y": 1})
+        for sample in ({}, {"y": None}):
+            with pytest.raises(leat.ArgumentError, match="^field 'y' is missing or None in sample 1: int fields have a value"):
+                w.append(sample)
+
+
+def test_choices_in_any_case(plain) -> None:
+    def made(image) -> bytes:
+        with leat.Loader(plain, 4, image, order="sequential", as_="numpy") as loader:
+            return next(iter(loader)).image.tobytes()
+
+    as_ops = made([leat.ops.Resize((8, 8), interpolation="Bicubic"), leat.ops.ToLayout("NHWC"), leat.ops.ToDtype("F16")])
+    assert as_ops == made("Resize((8, 8), interpolation=BICUBIC); ToLayout(NHWC); ToDtype('F16')")
+    with pytest.raises(leat.ArgumentError, match="ToLayout.*'NHCW' is not one of nchw.nhwc"):
+        made("Resize((8, 8)); ToLayout(NHCW)")
