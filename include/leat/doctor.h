@@ -259,7 +259,8 @@ typedef enum leat_doctor_limit {
     X(REFUSED, "throttling")        /* a server refuses requests for now (429, 503) */                       \
     X(SHORT_EPOCHS, "short_epochs") /* the start of an epoch does not overlap with training */               \
     X(DEVICE_COPY, "device_copy")                                                                            \
-    X(DEVICE_DECODE, "device_decode")
+    X(DEVICE_DECODE, "device_decode")                                                                        \
+    X(WAITS, "waits") /* the code of another loader waits, and reads nothing from a disk */
 
 typedef enum leat_doctor_cause {
 #define LEAT_DOCTOR_CAUSE_ENUM(name, text) LEAT_CAUSE_##name,

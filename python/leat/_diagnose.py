@@ -696,7 +696,11 @@ def _workers_to_try(facts: dict[str, float | None]) -> int:
     """Returns how many workers to try: four times as many if they mostly wait, else one per CPU; 0 when this is not
     more than now."""
     now, cpus = facts.get("workers") or 0.0, facts.get("cpus") or 1.0
-    waiting = (facts.get("worker_fetch") or 0.0) + (facts.get("collate_wait") or 0.0) > 0.3
+    fetching, preparing = facts.get("worker_fetch"), facts.get("decode_share") or 0.0
+    if fetching is None:  # an IterableDataset: what was seen of its workers
+        reading = facts.get("read_share") or 0.0
+        fetching = reading / (reading + preparing) if reading > 0 else 0.0
+    waiting = fetching + (facts.get("collate_wait") or 0.0) > 0.3
     more = int(min(4 * max(now, 1.0) if waiting else max(cpus, 1.0), 64))
     return more if more > now else 0
 

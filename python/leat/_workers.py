@@ -204,14 +204,18 @@ def compare_workers(loader: Any, workers: int, seconds: float, train: Callable[[
 
 
 def _again(loader: Any, workers: int) -> Any:
-    from torch.utils.data import DataLoader
+    from torch.utils.data import DataLoader, IterableDataset
 
     only = {"prefetch_factor": loader.prefetch_factor, "persistent_workers": loader.persistent_workers,
             "timeout": 60, "multiprocessing_context": loader.multiprocessing_context} if workers > 0 else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch warns of more workers than CPUs, which is intended here
-        order = {"batch_sampler": loader.batch_sampler} if loader.batch_sampler is not None else {
-            "batch_size": None, "sampler": loader.sampler}
+        if isinstance(loader.dataset, IterableDataset):  # has no sampler
+            order = {"batch_size": loader.batch_size, "drop_last": loader.drop_last}
+        elif loader.batch_sampler is not None:
+            order = {"batch_sampler": loader.batch_sampler}
+        else:
+            order = {"batch_size": None, "sampler": loader.sampler}
         return DataLoader(loader.dataset, **order, num_workers=workers, collate_fn=loader.collate_fn,
                           worker_init_fn=loader.worker_init_fn, **only)
 

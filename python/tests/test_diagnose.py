@@ -98,10 +98,21 @@ def test_judge_names_the_limit_and_takes_over_the_keys():
         leat.judge({"throttled": 7})
 
 
-def test_a_loop_that_waits_for_storage(clock):
+def test_a_loop_that_reads_from_a_disk(clock, monkeypatch):
+    monkeypatch.setattr(_diagnose, "_look", lambda: _diagnose._Look(
+        clock.now, clock.cpu, clock.cpu, clock.line, 0, 50e6 * clock.now, None))
     d = leat.diagnose(batches(lambda: clock.sleep(0.02)), lambda batch: clock.burn(0.002), steps=STEPS)
     assert said(d) == ("io", "bandwidth", "critical") and d.confidence > 0.85
-    assert d.verdict == "I/O-bound: storage gives 400 samples/s; the trainer waits 91 % of each step"
+    assert d.verdict.startswith("I/O-bound: storage gives ") and "400 samples/s" in d.verdict
+
+
+def test_a_loop_that_waits(clock):
+    d = leat.diagnose(batches(lambda: clock.sleep(0.02)), lambda batch: clock.burn(0.002), steps=STEPS)
+    assert said(d) == ("io", "waits", "critical") and 0.5 < d.confidence <= 0.75
+    assert d.verdict == "I/O-bound: the dataset waits and reads nothing from a disk, which gives 400 samples/s; the trainer waits 91 % of each step"
+    assert any("cannot be seen from outside" in line for line in d.findings) and "storage" not in str(d)
+    best = d.remedies[0]  # four wait at the same time
+    assert best["action"].startswith("make batches in 4 worker processes") and best["gain"] == pytest.approx(4.4, rel=0.02)
     assert d.facts["steps"] == STEPS and d.facts["batch"] == 8 and d.lost == pytest.approx(10 / 11)
     assert d.facts["data_ms"] == pytest.approx(20) and d.facts["batch_ms"] == pytest.approx(2)
     assert d.replay == {"step_ms": pytest.approx(2), "gain": pytest.approx(11)}
@@ -212,7 +223,7 @@ def test_no_step_is_incomplete_and_few_steps_are_a_warning(clock):
     assert not d.complete and "step time" in d.missing[0] and d.replay is None
     assert d.verdict.startswith("INCOMPLETE: I/O-bound") and d.confidence < 0.7
     d = leat.diagnose(batches(lambda: clock.sleep(0.02)), lambda batch: clock.sleep(0.002), steps=5)
-    assert said(d) == ("io", "bandwidth", "warning") and d.confidence <= 0.5
+    assert said(d) == ("io", "waits", "warning") and d.confidence <= 0.5
     assert "few steps, a first impression" in d.verdict
 
 
@@ -282,7 +293,8 @@ def test_what_workers_do_is_named(what, cause, words):
     assert said(d) == ("cpu", cause, "critical") and d.confidence > 0.9
     assert words in d.verdict or words.replace("95", "97") in d.verdict, d.verdict
     assert ("decode" in d.verdict) == (what == "decode")
-    assert [r["action"] for r in d.remedies] == ["a machine with 8 CPUs instead of 4"]
+    own = {"collate": ["collate_fn in half the time"], "python": ["the Python code of the dataset in half the time"]}
+    assert {r["action"] for r in d.remedies} == {"a machine with 8 CPUs instead of 4", *own.get(what, [])}
 
 
 def test_workers_that_wait_in_collate_do_not_wait_for_storage():
@@ -314,6 +326,37 @@ def test_other_processes_are_named_before_collate():
     d = verdict(recorded(50, 2, RUNNING, workers=2, cpus_used=0.9, others=3.1, line=0.9), closer(collate=0.05))
     assert said(d) == ("cpu", "other_processes", "critical")
     assert d.remedies[0]["action"] == "free CPUs for this process: others use 3.1 of 4.0"
+    assert "collate_fn takes 100 % of worker time" in d.findings
+
+
+@pytest.mark.parametrize(("what", "cause", "words"), [("collate", "collate", "collate_fn takes 100 %"),
+                                                      ("python", "python_code", "Python code of the dataset takes 100 %"),
+                                                      ("decode", "decode", "decode takes 100 %"),
+                                                      ("augment", "augment", "augmentation takes 100 %")])
+def test_own_code_is_named_before_other_processes_that_cost_less(what, cause, words):
+    """Others have CPUs, and threads wait 30 % of the time they could run: the code is most of it."""
+    seen = recorded(50, 2, RUNNING, workers=4, cpus_used=2.0, others=1.9, line=0.86)
+    d = verdict(seen, closer(**{what: 0.05}))
+    assert d.facts["run_delay"] == pytest.approx(0.3, abs=0.01)
+    assert said(d) == ("cpu", cause, "critical") and words in d.verdict
+    d = verdict(recorded(50, 2, RUNNING, workers=4, cpus_used=1.0, others=2.9, line=2.0), closer(**{what: 0.05}))
+    assert said(d) == ("cpu", "other_processes", "critical") and any(words in line for line in d.findings)
+
+
+def busy_trainer(others, line, waiting=RUNNING[True]):
+    """A trainer that computes for 100 of 114 ms, and a worker that has little to do."""
+    seen = recorded(14, 100, {True: waiting, False: [100, 0, 6900]}, workers=1, cpus_used=0.5, others=others, line=line)
+    seen.machine["cpus"] = seen.machine["cpus_host"] = 2.0
+    return verdict(seen, closer(python=0.0004, collate=0.0002, transfer=0.0004))
+
+
+@pytest.mark.parametrize(("others", "line"), [(1.68, 1.42), (1.2, 0.6), (0.6, 0.3), (0.2, 0.05), (0.0, 0.0)])
+@pytest.mark.parametrize("waiting", [RUNNING[True], WAITING[True], [500, 0, 500]])
+def test_delivery_that_was_not_measured_does_not_limit(others, line, waiting):
+    """It was "Delivery-bound", with a confidence of 0.95, at a rate that was the loop's own."""
+    d = busy_trainer(others, line, waiting)
+    assert d.rates["delivery"] is not None or "delivery reach" not in str(d)
+    assert d.limit == "trainer" or d.cause == "other_processes" or d.confidence < 0.5, (said(d), d.confidence)
 
 
 def test_a_quota_is_named():
@@ -421,7 +464,7 @@ def test_more_workers_are_the_remedy_for_latency():
     assert best["basis"] == "measured" and best["gain"] == pytest.approx(3.9)
     assert not any("0 MB/s" in r["action"] or "? MB/s" in r["action"] for r in d.remedies)
     d = verdict(seen, fetch | tried(8, 101, 1.01, 0.97))  # tried: it is not latency
-    assert said(d) == ("io", "bandwidth", "critical") and not any("num_workers" in r["action"] for r in d.remedies)
+    assert said(d) == ("io", "waits", "critical") and not any("num_workers" in r["action"] for r in d.remedies)
 
 
 def test_batches_taken_apart_by_the_trainer_are_not_storage():

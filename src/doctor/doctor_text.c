@@ -56,6 +56,7 @@ static double percent(double share)
 
 static const char *rate_text(double rate, char out[TEXT])
 {
+    if (rate > 0 && rate < 0.1) return snprintf(out, TEXT, "%.2g", rate), out; /* hours per sample */
     return leat__format_count(rate, out, TEXT);
 }
 
@@ -194,6 +195,10 @@ static void say_io(const leat_doctor_diagnosis *d, char *out, size_t size)
                  leat__format_bytes((uint64_t)f->dataset_bytes, e, TEXT), b);
         break;
     case LEAT_CAUSE_NETWORK: snprintf(out, size, "network storage gives %s", b); break;
+    case LEAT_CAUSE_WAITS:
+        snprintf(out, size, "the dataset waits%s, which gives %s samples/s",
+                 known(f->read_bytes) ? " and reads nothing from a disk" : "", a);
+        break;
     case LEAT_CAUSE_AMPLIFIED:
         snprintf(out, size, "%.1f times the bytes of the samples are read", f->read_bytes / f->sample_bytes);
         break;
@@ -209,7 +214,6 @@ static void say_delivery(const leat_doctor_diagnosis *d, char *out, size_t size)
 {
     const leat_doctor_facts *f = &d->facts;
     char a[TEXT];
-    double reached = or_else(d->delivery, d->rate);
     if (d->cause == LEAT_CAUSE_SHORT_EPOCHS)
         snprintf(out, size, "each epoch has %.3g batch%s: its start takes %.1f ms and cannot be hidden",
                  f->epoch_steps, f->epoch_steps == 1 ? "" : "es", f->start_ms);
@@ -219,8 +223,8 @@ static void say_delivery(const leat_doctor_diagnosis *d, char *out, size_t size)
     else if (d->cause == LEAT_CAUSE_SMALL_BATCHES)
         snprintf(out, size, "batches of %.0f cost more to schedule and deliver than to make",
                  or_else(f->batch, 0));
-    else if (known(reached))
-        snprintf(out, size, "scheduling and delivery reach %s samples/s", rate_text(reached, a));
+    else if (known(d->delivery))
+        snprintf(out, size, "scheduling and delivery reach %s samples/s", rate_text(d->delivery, a));
     else snprintf(out, size, "threads are busy with scheduling and delivery, not with samples");
 }
 
@@ -476,6 +480,28 @@ static void say_disagreement(leat_doctor_diagnosis *d, uint32_t distrusted)
     }
 }
 
+/* Says what cannot be known about waiting that is not for a disk. */
+static void say_waits(leat_doctor_diagnosis *d)
+{
+    if (d->limit != LEAT_LIMIT_IO || d->cause != LEAT_CAUSE_WAITS) return;
+    FIND("what the dataset waits for (a network, a lock, a timer, another process) cannot be seen from "
+         "outside: its code tells");
+}
+
+/* Names the work of another loader's workers that the verdict does not name: it can be made cheaper, too. */
+static void say_work(leat_doctor_diagnosis *d)
+{
+    static const char *const names[LEAT_CAUSES] = {[LEAT_CAUSE_COLLATE] = "collate_fn",
+                                                   [LEAT_CAUSE_AUGMENT] = "augmentation",
+                                                   [LEAT_CAUSE_PYTHON] = "Python code of the dataset",
+                                                   [LEAT_CAUSE_DECODE] = "decode",
+                                                   [LEAT_CAUSE_TRANSFER] =
+                                                       "sending batches from workers to the trainer"};
+    const leat__doctor_work work = leat__doctor_main_work(&d->facts);
+    if (work.cause == LEAT_CAUSE_NONE || work.cause == d->cause || d->lost < LEAT__LOST_WARNING) return;
+    FIND("%s takes %.0f %% of worker time", names[work.cause], percent(work.share));
+}
+
 static void say_starts(leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -501,6 +527,8 @@ void leat__doctor_findings(leat_doctor_diagnosis *d, uint32_t distrusted)
     const leat_doctor_facts *f = &d->facts;
     say_what_settles(d);
     say_disagreement(d, distrusted);
+    say_waits(d);
+    say_work(d);
     say_starts(d);
     say_workers_tried(d);
     if (or_else(f->skipped, 0) > 0)

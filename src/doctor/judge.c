@@ -36,6 +36,7 @@
 #define MOST 0.5 /* share of a worker's time that counts as its main activity */
 #define FAULTS_PER_S 100.0
 #define DISK_BLOCK 4096.0   /* bytes */
+#define DISK_BUSY 1e5       /* bytes per second: no disk that limits a run reads less */
 #define MORE_HELP 1.1       /* more workers help if they raise the rate by this factor in every trial */
 #define FEW_READS 4         /* reads in flight; a higher number delays reads on any disk */
 #define MORE_BRING_MORE 3.0 /* eight times as many requests in flight must bring this many times as much */
@@ -191,8 +192,8 @@ static void ask_queues(const leat_doctor_facts *f, votes *v)
     if (!known(ready)) return;
     if (blocked >= BLOCKED && ready < READY_HIGH)
         v->weight[LEAT_LIMIT_MEMORY] += clamp(2 * blocked, 0, 1.2) * (1 - ready);
-    else if (ready >= READY_HIGH && or_else(f->decode_share, 1) < NOT_DECODING)
-        /* workers are busy with something else */
+    else if (ready >= READY_HIGH && or_else(f->decode_share, 1) < NOT_DECODING && !leat__doctor_foreign(f))
+        /* workers are busy with something else; those of another loader only prepare, or are idle */
         v->weight[LEAT_LIMIT_DELIVERY] += ready * (1 - f->decode_share);
     else if (ready >= READY_HIGH) v->weight[LEAT_LIMIT_CPU] += ready;
     else if (ready < READY_LOW && waits_for_reads(f))
@@ -228,6 +229,12 @@ bool leat__doctor_collate_waits(const leat_doctor_facts *f)
     return collate(f) && or_else(f->collate_wait, 0) >= MOST * f->worker_collate;
 }
 
+static bool contention(const leat_doctor_facts *f)
+{
+    double cpus = or_else(f->cpus, 1);
+    return leat__doctor_others(f) >= 0.25 * cpus && or_else(f->run_delay, 1) >= DELAYED;
+}
+
 static void ask_machine(const leat_doctor_facts *f, votes *v)
 {
     double useful = useful_share(f);
@@ -243,8 +250,11 @@ static void ask_machine(const leat_doctor_facts *f, votes *v)
     }
     double wanted = cpus_wanted(f);
     if (!known(wanted)) return;
-    /* busy, but not with images */
-    if (wanted >= SATURATED && known(useful) && useful < 0.5) v->weight[LEAT_LIMIT_DELIVERY] += 1 - useful;
+    bool other_work = wanted >= SATURATED && known(useful) && useful < 0.5; /* busy, but not with images */
+    if (other_work && !known(f->delivery) && contention(f))
+        v->weight[LEAT_LIMIT_CPU] += clamp(wanted, 0.5, 1); /* the trainer waits for a CPU, too */
+    else if (other_work && leat__doctor_foreign(f)) return; /* the trainer may be what is busy */
+    else if (other_work) v->weight[LEAT_LIMIT_DELIVERY] += 1 - useful;
     else if (wanted >= SATURATED) v->weight[LEAT_LIMIT_CPU] += clamp(wanted, 0.5, 1);
     else if (wanted < IDLE && blocked_share(f) >= BLOCKED) v->weight[LEAT_LIMIT_MEMORY] += 0.5;
     else if (wanted < IDLE && waits_for_reads(f)) v->weight[LEAT_LIMIT_IO] += 0.6 * (1 - wanted);
@@ -266,12 +276,6 @@ static bool always(const leat_doctor_facts *f)
 static bool throttled(const leat_doctor_facts *f)
 {
     return or_else(f->throttled, 0) >= THROTTLED;
-}
-
-static bool contention(const leat_doctor_facts *f)
-{
-    double cpus = or_else(f->cpus, 1);
-    return leat__doctor_others(f) >= 0.25 * cpus && or_else(f->run_delay, 1) >= DELAYED;
 }
 
 static bool other_loader(const leat_doctor_facts *f)
@@ -298,6 +302,26 @@ static bool python_code(const leat_doctor_facts *f)
 static bool transfer(const leat_doctor_facts *f)
 {
     return or_else(f->worker_transfer, 0) >= MOST;
+}
+
+leat__doctor_work leat__doctor_main_work(const leat_doctor_facts *f)
+{
+    const leat__doctor_work kinds[] = {{LEAT_CAUSE_COLLATE, f->worker_collate},
+                                       {LEAT_CAUSE_AUGMENT, f->worker_augment},
+                                       {LEAT_CAUSE_PYTHON, f->worker_python},
+                                       {LEAT_CAUSE_DECODE, f->worker_decode},
+                                       {LEAT_CAUSE_TRANSFER, f->worker_transfer}};
+    for (size_t i = 0; i < LEAT_COUNT(kinds); i++)
+        if (kinds[i].share >= MOST) return kinds[i];
+    return (leat__doctor_work){LEAT_CAUSE_NONE, 0};
+}
+
+/* True when other processes cost more than the work itself: the threads waited for a CPU longer than they
+ * ran. Where the work is not known, other processes are named earlier. */
+static bool mostly_contention(const leat_doctor_facts *f)
+{
+    if (!contention(f)) return false;
+    return leat__doctor_main_work(f).cause == LEAT_CAUSE_NONE || or_else(f->run_delay, 1) >= MOST;
 }
 
 /* True for a loader other than leat's whose workers are not known to decode. */
@@ -396,6 +420,12 @@ bool leat__doctor_latency(const leat_doctor_facts *f)
             or_else(f->io_depth, 1) <= FEW_READS);
 }
 
+bool leat__doctor_waits(const leat_doctor_facts *f)
+{
+    if (!leat__doctor_foreign(f)) return false;
+    return or_else(f->read_bytes, 0) * or_else(f->samples_per_s, 0) < DISK_BUSY;
+}
+
 bool leat__doctor_line_full(const leat_doctor_facts *f)
 {
     if (!asked(f) || !known(f->remote_few_mbs) || !known(f->remote_many_mbs)) return false;
@@ -447,7 +477,7 @@ static const struct {
     {LEAT_LIMIT_CPU, LEAT_CAUSE_COLLATE, leat__doctor_collate_waits},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_THROTTLED, throttled},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_OTHER_LOADER, other_loader},
-    {LEAT_LIMIT_CPU, LEAT_CAUSE_CONTENTION, contention},
+    {LEAT_LIMIT_CPU, LEAT_CAUSE_CONTENTION, mostly_contention},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_FEW_THREADS, few_threads},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_AUGMENT, augment},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_PYTHON, python_code},
@@ -469,6 +499,7 @@ static const struct {
     {LEAT_LIMIT_IO, LEAT_CAUSE_COLD, cold},
     {LEAT_LIMIT_IO, LEAT_CAUSE_MEMORY_LIMIT, leat__doctor_memory_limit},
     {LEAT_LIMIT_IO, LEAT_CAUSE_LATENCY, leat__doctor_latency},
+    {LEAT_LIMIT_IO, LEAT_CAUSE_WAITS, leat__doctor_waits},
     {LEAT_LIMIT_IO, LEAT_CAUSE_BANDWIDTH, always},
     {LEAT_LIMIT_DELIVERY, LEAT_CAUSE_SHORT_EPOCHS, many_starts},
     {LEAT_LIMIT_DELIVERY, LEAT_CAUSE_SMALL_BATCHES, small_batches},
@@ -587,6 +618,19 @@ static bool cause_in_vain(const leat_doctor_diagnosis *d)
     }
 }
 
+/* True when the chosen part is only what is left over: delivery that was never measured, or a part of another
+ * loader's workers that they spent little time on. */
+static bool left_over(const leat_doctor_diagnosis *d, const leat__doctor_rates *r)
+{
+    const leat_doctor_facts *f = &d->facts;
+    bool others = d->cause == LEAT_CAUSE_CONTENTION || d->cause == LEAT_CAUSE_THROTTLED;
+    if (d->limit == LEAT_LIMIT_DELIVERY)
+        return !known(r->part[LEAT_LIMIT_DELIVERY]) && or_else(f->order_busy, 0) < 0.8;
+    if (d->limit != LEAT_LIMIT_IO && d->limit != LEAT_LIMIT_CPU) return false;
+    if (!(f->workers > 0) || others || !known(f->samples_per_s)) return false;
+    return f->samples_per_s < EXPLAINS * r->part[d->limit];
+}
+
 /* Returns the upper limit of the confidence after the witnesses chose a limit. */
 static double most_confidence(const leat_doctor_diagnosis *d, const leat__doctor_rates *r,
                               uint32_t distrusted)
@@ -600,7 +644,7 @@ static double most_confidence(const leat_doctor_diagnosis *d, const leat__doctor
     /* workers of another loader that were not seen to read */
     if (d->limit == LEAT_LIMIT_IO && known(f->worker_fetch) && f->worker_fetch < FEW && !(f->read_bytes > 0))
         return UNSURE;
-    if (cause_in_vain(d)) return UNSURE;
+    if (cause_in_vain(d) || left_over(d, r)) return UNSURE;
     /* reads that arrived before the trial began may have made it look faster */
     if (tried_in_vain(f, "memory=") && f->spacious >= MARGIN_SURE * or_else(f->samples_per_s, HUGE_VAL))
         return UNSURE;
@@ -613,7 +657,7 @@ static double most_confidence(const leat_doctor_diagnosis *d, const leat__doctor
     double wanted = cpus_wanted(f);
     bool idle = known(wanted) && wanted < IDLE && !leat__doctor_collate_waits(f);
     if (d->limit == LEAT_LIMIT_CPU && idle && !throttled(f)) return UNSURE;
-    if (distrusted == 0) return 1;
+    if (distrusted == 0) return d->cause == LEAT_CAUSE_WAITS ? FAIRLY_SURE : 1;
     votes queues = {{0}}, machine = {{0}};
     ask_queues(f, &queues);
     ask_machine(f, &machine);

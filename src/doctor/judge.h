@@ -103,6 +103,24 @@ bool leat__doctor_latency(const leat_doctor_facts *f);
  * them in flight bring little more. */
 bool leat__doctor_line_full(const leat_doctor_facts *f);
 
+/* True for a loader that is not leat's: a DataLoader, or any other iterable. */
+static inline bool leat__doctor_foreign(const leat_doctor_facts *f)
+{
+    return known(f->workers) || or_else(f->plain, 0) >= 1;
+}
+
+/* True when the code of another loader waits, but was not seen to read from a disk: it waits for a network,
+ * a lock, a timer or another process. */
+bool leat__doctor_waits(const leat_doctor_facts *f);
+
+/* A kind of work in the workers of another loader, and the cause that names it. */
+typedef struct leat__doctor_work {
+    uint32_t cause;
+    double share; /* of the workers' time */
+} leat__doctor_work;
+/* Returns the work that takes most of the workers' time; cause NONE when none does. */
+leat__doctor_work leat__doctor_main_work(const leat_doctor_facts *f);
+
 /* True when workers of another loader spend most of their time in collate_fn, and most of that time
  * waiting. */
 bool leat__doctor_collate_waits(const leat_doctor_facts *f);

@@ -306,6 +306,10 @@ static bool faster_storage(const leat_doctor_diagnosis *d, situation *w, leat_do
     char now[TEXT + 16] = "", speed[TEXT];
     double bytes = known(f->sample_bytes) ? f->sample_bytes : or_else(f->read_bytes, 0);
     if (bytes > 0) snprintf(now, sizeof now, " (now %s)", leat__doctor_speed(bytes * was, speed, TEXT));
+    if (leat__doctor_waits(f)) {
+        act(r, r->basis, "", "what the dataset waits for, four times as fast");
+        return true;
+    }
     snprintf(r->action, sizeof r->action, "%sstorage four times as fast%s",
              or_else(f->network, 0) >= 1 ? "local disk, or a bucket in this region: " : "", now);
     (void)d;
@@ -332,10 +336,12 @@ static bool uses_all_cpus(const leat_doctor_facts *f)
 static bool more_threads(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
-    if (!known(f->threads) || !known(f->cpus) || !known(f->cpu_all)) return false;
+    const bool waits = leat__doctor_waits(f) && known(f->io_cold);
+    if (!known(f->threads) || !known(f->cpus) || (!known(f->cpu_all) && !waits)) return false;
     double threads = ceil(f->cpus);
     if (f->threads >= threads || known(f->more_workers_gain)) return false;
-    f->cpu_all = cpu_with(f, threads, f->cpus);
+    if (known(f->cpu_all)) f->cpu_all = cpu_with(f, threads, f->cpus);
+    if (waits) f->io_cold *= threads / LEAT_MAX(f->threads, 1.0); /* several wait at the same time */
     f->threads = threads;
     r->basis = LEAT_BASIS_MODEL;
     if (known(f->workers)) {
@@ -368,6 +374,21 @@ static bool more_workers(const leat_doctor_diagnosis *d, situation *w, leat_doct
     act(r, LEAT_BASIS_MEASURED, "", "");
     snprintf(r->action, sizeof r->action, "num_workers=%.0f instead of %.0f: tried in turn, with the step",
              f->more_workers, or_else(f->workers, 0));
+    (void)d;
+    return true;
+}
+
+/* Remedy: cheaper code of the user, where it is most of the workers' time. Python code and collate_fn run as
+ * fast as they are written. */
+static bool faster_code(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
+{
+    const leat__doctor_work work = leat__doctor_main_work(&w->f);
+    const bool own = work.cause == LEAT_CAUSE_COLLATE || work.cause == LEAT_CAUSE_PYTHON;
+    if (!own || !known(w->f.cpu_all) || leat__doctor_collate_waits(&w->f)) return false;
+    w->f.cpu_all /= 1 - LEAT_MIN(work.share, 1.0) / 2;
+    act(r, LEAT_BASIS_MODEL, "",
+        work.cause == LEAT_CAUSE_COLLATE ? "collate_fn in half the time"
+                                         : "the Python code of the dataset in half the time");
     (void)d;
     return true;
 }
@@ -651,7 +672,7 @@ static const remedy_fn remedies[] = {
     fewer_requests, deeper_reads,   smaller_window,     more_threads,  more_workers, fewer_threads,
     close_siblings, free_cpus,      raise_quota,        lift_affinity, raise_budget, lower_budget,
     more_prefetch,  larger_batches, faster_storage,     more_cpus,     no_transform, mixed_precision,
-    compiled_model, channels_last,  second_gpu,         longer_epochs,
+    compiled_model, channels_last,  second_gpu,         longer_epochs, faster_code,
 };
 #define REMEDY_ROWS LEAT_COUNT(remedies)
 

@@ -836,6 +836,56 @@ static void waiting_for_idle_cpus_is_not_a_lack_of_cpus(void **state)
     assert_int_equal(d.cause, LEAT_CAUSE_CONTENTION);
 }
 
+/* A trainer that keeps a CPU busy, beside other processes: its loader is ten times faster, and nothing
+ * measured the delivery. */
+static void what_is_left_over_is_not_sure(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.cpus = f.cpus_host = 2;
+    f.threads = f.workers = 1;
+    f.batch = 8;
+    f.data_ms = 14;
+    f.batch_ms = 93;
+    f.samples_per_s = 75;
+    f.io_cold = f.io_warm = f.io_deep = f.io_pages = f.delivery = f.loader = f.cpu_one = f.order_busy = -1;
+    f.cpu_all = 800;
+    f.decode_ready = 0.9;
+    f.decode_share = 0.05;
+    f.cpu_used = 0.4;
+    f.others = 1.68;
+    f.run_delay = 0.74;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.cause, LEAT_CAUSE_CONTENTION);
+    f.others = 0.3; /* the trainer and its worker fill both CPUs */
+    f.cpu_used = 1.7;
+    f.run_delay = 0.1;
+    assert_true(judge(f).confidence < 0.5);
+    f.workers = -1; /* the same with leat's loader, which runs without an examination */
+    d = judge(f);
+    assert_true(d.confidence < 0.5);
+    if (strstr(d.sentence, "delivery reach") != NULL) fail_msg("%s", d.sentence);
+}
+
+/* An iterable that sleeps, and one that reads from a disk. */
+static void waiting_is_not_storage(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    starve_by_reads(&f, 210, 220);
+    f.workers = f.threads = 2;
+    f.read_ms = f.io_depth = f.io_deep = f.io_pages = f.io_warm = f.cached = f.sample_bytes = -1;
+    f.read_bytes = 0;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_IO);
+    assert_int_equal(d.cause, LEAT_CAUSE_WAITS);
+    assert_true(d.confidence <= 0.75);
+    assert_non_null(finding(&d, "cannot be seen from outside"));
+    for (uint32_t i = 0; i < d.remedy_count; i++) assert_null(strstr(d.remedies[i].action, "storage"));
+    f.read_bytes = 1e5;
+    assert_int_equal(judge(f).cause, LEAT_CAUSE_BANDWIDTH);
+}
+
 static void skipped_measurements_lower_the_confidence(void **state)
 {
     leat_doctor_facts f = healthy();
@@ -1015,7 +1065,12 @@ static void starts_are_named_beside_a_light_step(void **state)
     f.cpu_used = 15.8;
     d = judge(f);
     assert_int_equal(d.cause, LEAT_CAUSE_SHORT_EPOCHS);
+    assert_true(d.confidence < 0.5); /* the rate of delivery was not measured */
+    f.delivery = 1.1 * f.samples_per_s;
+    d = judge(f);
+    assert_int_equal(d.cause, LEAT_CAUSE_SHORT_EPOCHS);
     assert_true(d.confidence >= 0.5);
+    f.delivery = -1;
     f.decode_ready = 0.95; /* the CPUs are known to limit */
     f.cpu_one = 3600;
     f.cpu_all = 57600;
@@ -1170,6 +1225,8 @@ int main(void)
         cmocka_unit_test(a_collate_that_waits_is_named),
         cmocka_unit_test(starts_are_named_beside_a_light_step),
         cmocka_unit_test(idle_cpus_do_not_limit),
+        cmocka_unit_test(what_is_left_over_is_not_sure),
+        cmocka_unit_test(waiting_is_not_storage),
         cmocka_unit_test(numbers_are_plain),
         cmocka_unit_test(storage_that_is_not_read_does_not_limit),
         cmocka_unit_test(starts_of_short_epochs_are_named),
