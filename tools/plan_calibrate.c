@@ -36,6 +36,7 @@
 #include "io/file.h"
 #include "io/url.h"
 #include "load_flags.h"
+#include "loader/footprint.h"
 #include "op/pipeline.h"
 #include "pack/reader.h"
 #include "plan/parts.h"
@@ -49,7 +50,6 @@
  * as far */
 #define LOOKS_RANGE 2
 #define SLICE_BATCHES 12u /* batches per slice needed for a meaningful rate */
-#define USUAL_PREFETCH 4u /* batches that the loader starts with by default */
 #define OTHER_BATCHES 3u  /* batches besides the prefetched ones: held by the trainer, or in progress */
 #define FEW_SPREAD 1.1    /* factor of the interval when slices have too few batches */
 /* from this many batches on, the time before the first and after the last is left out */
@@ -448,6 +448,7 @@ static int look_warm(const char *path, const leat_loader_opts *base, const effor
     opts.indices = indices;
     opts.index_count = count;
     effort full = *e;
+    uint32_t usual = leat__prefetch_first(opts.batch_size, 1, LEAT__PREFETCH_FIRST); /* at most */
     if (base->cache == LEAT_CACHE_PROCESS) {
         full.fill = FILL * some;
         opts.memory = 0; /* the loader's default: the samples must stay in memory */
@@ -455,7 +456,7 @@ static int look_warm(const char *path, const leat_loader_opts *base, const effor
     if (remote) full.fill = FILL * some;
     effort less = full;
     less.slices = SLICES_ONE;
-    full.settled = (opts.prefetch > 0 ? opts.prefetch : USUAL_PREFETCH) + OTHER_BATCHES;
+    full.settled = (opts.prefetch > 0 ? opts.prefetch : usual) + OTHER_BATCHES;
     LEAT_GO(rc, out, measure_loader(path, &opts, &full, threads, 0, false, &l, err));
     add_look(&sum->all, &l);
     if (threads > 1) LEAT_GO(rc, out, measure_loader(path, &opts, &less, 1, 0, false, &l, err));

@@ -130,7 +130,7 @@ typedef struct leat_plan_facts {
     uint32_t loader;        /* leat_plan_loader */
     uint32_t preset;        /* leat_plan_preset */
     int32_t workers;        /* per GPU; 0 = from the preset, −1 = all usable */
-    uint32_t prefetch;      /* batches ahead (per worker for processes); 0 = preset */
+    uint32_t prefetch;      /* batches ahead (per worker for processes); 0 = preset, or leat's own choice */
     uint32_t element_bytes; /* bytes of a delivered pixel value: 4 = f32, 2 = f16, 1 = u8; default 4 */
     double crop_area;       /* mean share of the image a crop covers; default 0.42 */
     uint32_t no_validation; /* 1 = no second loader (for validation) is open at the same time */

@@ -225,9 +225,8 @@ static uint64_t beside_scratch(const leat_loader *l, uint64_t limit)
     uint64_t above = limit > l->floor ? limit - l->floor : 0;
     uint64_t others =
         times(leat_pool_threads(l->pool) - 1, LEAT__WORKER_RAM); /* the scratch of the other workers stays */
-    uint64_t serial = plus(l->max_run_bytes, times(l->max_frame_bytes, 1 + LEAT__LOANS));
-    serial = plus(serial, l->kept_bytes);
-    return plus(serial, plus(LEAT__WORKER_RAM, LEAT_MIN(others, above)));
+    uint64_t serial = leat__footprint_alone(plus(l->max_run_bytes, l->kept_bytes), l->max_frame_bytes, 0);
+    return plus(serial, LEAT_MIN(others, above));
 }
 
 /* Returns a budget that is enough for every image, too; looks them up in the index. */
@@ -245,8 +244,9 @@ static uint64_t enough_for_images(const leat_loader *l)
                                      .arg = &use};
         if (leat__values_measure(&what, 1, false, &found, NULL) == 0) most = LEAT_MAX(most, found.value);
     }
-    if (most <= LEAT__WORKER_RAM) return l->floor;
-    return LEAT_MAX(l->floor, plus(beside_scratch(l, UINT64_MAX), most - LEAT__WORKER_RAM));
+    return leat__footprint_least(l->floor, plus(l->max_run_bytes, l->kept_bytes), l->max_frame_bytes,
+                                 leat_pool_threads(l->pool),
+                                 most > LEAT__WORKER_RAM ? most - LEAT__WORKER_RAM : 0);
 }
 
 int leat__loader_check_floor(const leat_loader *l, uint64_t limit, leat_error *err)

@@ -31,8 +31,17 @@
 /* A run's block aligns each sample, and each part of a batch (loader/bounds.c), for up to eight columns. */
 #define SLOT_BYTES (2 * (uint64_t)LEAT__IO_ALIGN + LEAT_PACK_PADDING)
 #define PARTS_BYTES (27u * 256u)
-#define TINY 1024u   /* bytes of a sample that costs less than its scheduling */
+#define TINY 1024u /* bytes of a sample that costs less than its scheduling */
+#define AHEAD_SAMPLES 32u
+#define AHEAD_BYTES (UINT64_C(16) << 20)
 #define RUN_TINY 64u /* maximum such samples in a run */
+
+uint32_t leat__prefetch_first(uint64_t batch, uint64_t frame_bytes, uint32_t least)
+{
+    uint64_t wanted = leat__ceil_div(AHEAD_SAMPLES, LEAT_MAX(batch, UINT64_C(1)));
+    uint64_t cheap = AHEAD_BYTES / LEAT_MAX(frame_bytes, UINT64_C(1));
+    return (uint32_t)LEAT_MAX(least, LEAT_MIN(wanted, cheap));
+}
 
 uint32_t leat__run_samples(uint32_t batch, uint32_t threads, uint64_t max_sample_bytes)
 {
@@ -82,6 +91,28 @@ uint64_t leat__footprint_floor(uint64_t run_bytes, uint64_t frame_bytes)
     return sum;
 }
 
+uint64_t leat__footprint_alone(uint64_t run_bytes, uint64_t frame_bytes, uint64_t others)
+{
+    uint64_t frames, sum, scratch;
+    if (!leat__mul_u64(frame_bytes, 1 + LEAT__LOANS, &frames) || !leat__add_u64(frames, run_bytes, &sum) ||
+        !leat__mul_u64(1 + others, LEAT__WORKER_RAM, &scratch) || !leat__add_u64(sum, scratch, &sum))
+        return UINT64_MAX;
+    return sum;
+}
+
+/* The floor may have room for the image: then the other workers' scratch takes only what is above it. */
+uint64_t leat__footprint_least(uint64_t floor, uint64_t run_bytes, uint64_t frame_bytes, uint32_t threads,
+                               uint64_t image_bytes)
+{
+    uint64_t one, all;
+    if (image_bytes == 0) return floor;
+    if (!leat__add_u64(leat__footprint_alone(run_bytes, frame_bytes, 0), image_bytes, &one) ||
+        !leat__add_u64(leat__footprint_alone(run_bytes, frame_bytes, LEAT_MAX(threads, 1u) - 1), image_bytes,
+                       &all))
+        return UINT64_MAX;
+    return one <= floor ? floor : all;
+}
+
 void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
 {
     uint64_t run = samples_of_run(f), frame = f->frame_bytes;
@@ -112,6 +143,7 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
     uint64_t largest_run =
         LEAT__RUN_TARGET + f->max_sample_bytes + most * (frame / rows + SLOT_BYTES) + PARTS_BYTES;
     out->floor = leat__footprint_floor(largest_run, frame);
+    out->least = leat__footprint_least(out->floor, largest_run, frame, f->threads, f->max_image_bytes);
     /* blocks kept for reuse must fit below the floor */
     out->budget = out->waiting + out->lent + out->filling + reading(&wide, window) +
                   f->threads * LEAT__WORKER_RAM + out->images + out->floor;

@@ -21,6 +21,11 @@ uint32_t leat__run_samples(uint32_t batch, uint32_t threads, uint64_t max_sample
  * the target. */
 uint32_t leat__run_usual(uint32_t batch, uint32_t threads, uint64_t sample_bytes, uint64_t max_sample_bytes);
 
+/* Returns the batches that a loader makes ahead at first, unless their number is given. A batch of few
+ * samples is too little work to wake a worker, so more of them are made ahead if that takes little memory.
+ * `least`: LEAT__PREFETCH_FIRST, or what a device decodes at once. */
+uint32_t leat__prefetch_first(uint64_t batch, uint64_t frame_bytes, uint32_t least);
+
 typedef struct leat__footprint_facts {
     uint32_t batch, threads, prefetch;
     uint32_t io_depth;    /* reads in flight: as requested, or as the controller will choose */
@@ -47,11 +52,21 @@ typedef struct leat__footprint {
     uint64_t resident;               /* the sum: memory of the process */
     uint64_t budget;                 /* a limit that never blocks work */
     uint64_t floor;                  /* the minimum budget */
+    uint64_t least;                  /* the minimum budget that is enough for the largest image, too */
 } leat__footprint;
 
 /* Computes the minimum budget as the engine does for the loader's stages: the largest step, a group, the
  * borrowed batches, one worker. UINT64_MAX on overflow. */
 uint64_t leat__footprint_floor(uint64_t run_bytes, uint64_t frame_bytes);
+
+/* Returns what a budget must have when a run is alone, besides an image's memory beyond that of a worker: the
+ * run, the batches, and the scratch that `others` more workers keep. `run_bytes` is the largest run, with
+ * what is held all the time. UINT64_MAX on overflow. */
+uint64_t leat__footprint_alone(uint64_t run_bytes, uint64_t frame_bytes, uint64_t others);
+/* Returns the minimum budget with which every image can be decoded, the largest of which takes `image_bytes`
+ * beyond LEAT__WORKER_RAM. UINT64_MAX on overflow. */
+uint64_t leat__footprint_least(uint64_t floor, uint64_t run_bytes, uint64_t frame_bytes, uint32_t threads,
+                               uint64_t image_bytes);
 
 void leat__footprint_of(const leat__footprint_facts *facts, leat__footprint *out);
 

@@ -25,6 +25,7 @@
 #include "loader/bounds.h"
 #include "loader/change.h"
 #include "loader/feed.h"
+#include "loader/footprint.h"
 #include "loader/page_ahead.h"
 #include "loader/run_read.h"
 #include "loader/setup.h"
@@ -33,9 +34,7 @@
 #include "pack/schema.h"
 
 #define QUARANTINE_LINE_MAX 8192
-#define IDLE_BATCHES 8u /* batches without work on the device before the user is told */
-#define AHEAD_SAMPLES 32u
-#define AHEAD_BYTES (UINT64_C(16) << 20)
+#define IDLE_BATCHES 8u    /* batches without work on the device before the user is told */
 #define COPIES_MAX 65536   /* batches passed to the copying thread at once: all that are ready */
 #define DEVICE_SLICE_MS 20 /* time between checks whether the consumer holds all device memory */
 
@@ -353,15 +352,12 @@ static void reset_counters(leat_loader *l)
     memset(l->page_seen, 0, l->info.pages / 8 + 1);
 }
 
-/* Returns the initial prefetch. A batch of few samples is too little work to wake a worker, so more batches
- * are prefetched if that takes little memory. A device decodes several batches at once. */
+/* Returns the initial prefetch. A device decodes several batches at once. */
 static uint32_t first_prefetch(const leat_loader *l)
 {
-    uint64_t wanted = leat__ceil_div(AHEAD_SAMPLES, l->opts.batch_size);
-    uint64_t cheap = AHEAD_BYTES / LEAT_MAX(l->max_frame_bytes, 1u);
     bool device = l->env.tile_blocks != NULL && atomic_load(&l->env.device_share) > 0;
     uint32_t least = device ? LEAT__DECODE_SLOTS : LEAT__PREFETCH_FIRST;
-    return (uint32_t)LEAT_MAX(least, LEAT_MIN(wanted, cheap));
+    return leat__prefetch_first(l->opts.batch_size, l->max_frame_bytes, least);
 }
 
 static void set_order_epoch(leat_loader *l, uint64_t epoch)

@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "engine/flow_window.h"
+#include "loader/footprint.h"
 
 #define BYTES_MOST 0x1p58
 #define SAMPLE_MOST (UINT64_C(1) << 40) /* bytes of a sample */
@@ -232,14 +234,18 @@ static int complete_model(leat_plan *plan, leat_error *err)
     return 0;
 }
 
-/* Sets workers, prefetch and batch: as given, else from the preset. */
+/* Sets workers, prefetch and batch: as given, else from the preset. Without one, leat's loader chooses how
+ * many batches it makes ahead. */
 static void configure(leat_plan *plan)
 {
     leat_plan_facts *f = &plan->facts;
     const struct preset *p = &presets[f->preset];
     uint32_t devices = LEAT_MAX(f->gpus, 1u);
     default_u64(&f->batch, p->batch);
-    default_u32(&f->prefetch, p->prefetch);
+    const bool own = f->loader == LEAT_PLAN_LEAT && f->preset == LEAT_PLAN_PRESET_NONE;
+    default_u32(&f->prefetch,
+                own ? leat__prefetch_first(f->batch, leat__plan_frame_bytes(f), LEAT__PREFETCH_FIRST)
+                    : p->prefetch);
     if (p->compile) f->compile = 1;
     if (f->cpus == 0) leat__plan_note(plan, "number of CPUs not known: give --cpus");
     if (f->workers <= 0) f->workers = (int32_t)LEAT_MAX(workers_in_all(f) / devices, 1u);

@@ -71,6 +71,7 @@ uint32_t leat__plan_unused_cpus(const leat_plan_facts *given, uint32_t workers);
 /* Returns the samples of a batch: at most those of the dataset, as in the loader. */
 uint64_t leat__plan_batch_samples(const leat_plan_facts *f);
 uint64_t leat__plan_batch_bytes(const leat_plan_facts *f);
+uint64_t leat__plan_frame_bytes(const leat_plan_facts *f); /* of leat's loader: with labels and alignment */
 void leat__plan_ram_process(const leat_plan_facts *f, leat_plan_ram *ram);
 void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram);
 uint64_t leat__plan_dataset_bytes(const leat_plan_facts *f);
@@ -169,7 +170,7 @@ void leat__plan_traffic(leat_plan *plan);
 
 /* In solve.c. */
 void leat__plan_scales(leat_plan *plan, const leat_plan_facts *given); /* `given` as for the what-ifs */
-int leat__plan_fix(leat_plan *plan, bool own_workers, leat_error *err) LEAT_MUST_CHECK;
+int leat__plan_fix(leat_plan *plan, const leat_plan_facts *given, leat_error *err) LEAT_MUST_CHECK;
 
 /* In plan_page.c and plan_json.c. */
 void leat__plan_page(const leat_plan *plan, leat__buf *out, bool ascii);

@@ -269,18 +269,20 @@ static int make(leat_plan *plan, leat_error *err)
 {
     const leat_plan_facts *f = &plan->facts;
     const int32_t workers = f->workers; /* before defaults are filled in */
+    const uint32_t prefetch = f->prefetch;
     const uint64_t max_sample_bytes = f->max_sample_bytes;
     LEAT_TRY(leat__plan_judge(plan, err));
     if (f->gpus > 0) LEAT_TRY(leat__plan_largest_batch(f, &plan->vram.largest_batch, err));
     leat_plan_facts given = *f;
     given.workers = workers;
+    given.prefetch = prefetch;
     given.max_sample_bytes = max_sample_bytes;
     leat__plan_traffic(plan);
     leat__plan_decodes(plan);
     leat__plan_what_ifs(plan, &given);
     if (f->gpus > 0) leat__plan_scales(plan, &given);
     note_rules(plan, &given);
-    return plan->fits == 0 ? leat__plan_fix(plan, leat__plan_own_workers(&given), err) : 0;
+    return plan->fits == 0 ? leat__plan_fix(plan, &given, err) : 0;
 }
 
 int leat_plan_make(const leat_plan_facts *facts, leat_plan *plan, size_t plan_size, leat_error *err)

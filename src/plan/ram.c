@@ -58,6 +58,11 @@ uint64_t leat__plan_batch_bytes(const leat_plan_facts *f)
     return leat__plan_batch_samples(f) * (f->out_bytes > 0 ? f->out_bytes : pixels * f->element_bytes);
 }
 
+uint64_t leat__plan_frame_bytes(const leat_plan_facts *f)
+{
+    return leat__plan_batch_bytes(f) + leat__plan_batch_samples(f) * ROW_BYTES + ALIGN_BYTES;
+}
+
 uint64_t leat__plan_dataset_bytes(const leat_plan_facts *f)
 {
     return f->samples * f->sample_bytes;
@@ -123,8 +128,11 @@ static void cap_by_dataset(const leat_plan_facts *f, const leat__footprint_facts
     /* in addition, each worker has a block for the largest sample */
     uint64_t all = leat__plan_dataset_bytes(f) + k->threads * k->max_sample_bytes;
     uint64_t now = out->waiting + out->filling + out->lent, reading = LEAT_MIN(out->reading, all);
+    /* the last batch is smaller: the rest of its block is never written */
+    double epoch = (double)f->samples / (double)leat__plan_batch_samples(f) * (double)k->frame_bytes;
+    uint64_t written = epoch < (double)now ? (uint64_t)epoch : now;
     out->budget = charged + now + LEAT_MIN(ahead, all);
-    out->resident -= held - now + (out->reading - reading);
+    out->resident -= held - written + (out->reading - reading);
     out->reading = reading;
 }
 
@@ -136,8 +144,7 @@ static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
                                .threads = (uint32_t)f->workers,
                                .prefetch = f->prefetch,
                                .io_depth = LEAT__DEPTH_FIRST,
-                               .frame_bytes = leat__plan_batch_bytes(f) +
-                                              leat__plan_batch_samples(f) * ROW_BYTES + ALIGN_BYTES,
+                               .frame_bytes = leat__plan_frame_bytes(f),
                                .sample_bytes = f->sample_bytes,
                                .max_sample_bytes = LEAT_MAX(f->max_sample_bytes, f->sample_bytes),
                                .in_memory = leat__plan_in_memory(f),
@@ -189,14 +196,6 @@ static uint64_t resident(const leat_plan_facts *f, const leat__footprint *k, uin
     return want <= most + outside ? want : most + outside + replaced_bytes(f, k);
 }
 
-/* Returns the least budget that the loader accepts: the largest image is decoded while the other workers
- * keep their scratch (loader/bounds.c). */
-static uint64_t least_budget(const leat_plan_facts *f, const leat__footprint *k)
-{
-    if (f->max_image_bytes == 0) return k->floor;
-    return k->floor + f->max_image_bytes + (uint64_t)(LEAT_MAX(f->workers, 1) - 1) * LEAT__WORKER_RAM;
-}
-
 void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram)
 {
     uint64_t trainers = LEAT_MAX(f->gpus, 1u);
@@ -234,5 +233,5 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
     add_up(f, ram);
     ram->resident = trainers * resident(f, &k, most, window_bytes);
     ram->verdict = verdict_of(f, ram, PLAN_SAFE_LEAT);
-    if (ram->budget < least_budget(f, &k)) ram->verdict = LEAT_PLAN_OUT_OF_MEMORY;
+    if (ram->budget < k.least) ram->verdict = LEAT_PLAN_OUT_OF_MEMORY;
 }

@@ -244,9 +244,10 @@ static bool fix_ahead(leat_plan_facts *facts)
 }
 
 /* Reduces the batch, which changes training. */
-static bool fix_batch(leat_plan_facts *facts)
+static bool fix_batch(leat_plan_facts *facts, bool own_prefetch)
 {
     leat_plan_facts f = *facts;
+    if (own_prefetch) f.prefetch = 0; /* it depends on the batch */
     uint64_t batch = largest_batch(&f, facts->batch, ram_fits);
     if (batch > 0) facts->batch = batch;
     return batch > 0;
@@ -302,11 +303,11 @@ static void offer_machine(leat_plan *plan, const leat_plan *now, const char *sep
 }
 
 /* Fixes host memory. `now`: the plan after a change that makes it fit the GPU. */
-static void fix_ram(leat_plan *plan, const leat_plan *now)
+static void fix_ram(leat_plan *plan, const leat_plan *now, bool own_prefetch)
 {
     bool process = plan->facts.loader == LEAT_PLAN_PROCESS;
     leat_plan_facts f = now->facts;
-    bool fixed = fix_memory(&f) || fix_ahead(&f) || fix_batch(&f);
+    bool fixed = fix_memory(&f) || fix_ahead(&f) || fix_batch(&f, own_prefetch);
     add_changes(plan, &f);
     size_t used = strlen(plan->fix);
     if (process) offer_leat(plan, &now->facts, f.batch, fixed ? "; or " : ", and ");
@@ -337,8 +338,9 @@ static int fix_vram(leat_plan_facts *facts, leat_error *err)
 
 /* Makes the change for the GPU first. Then judges the changed plan as a whole, for host memory. If
  * the plan chooses the number of workers, it is chosen again for each change. */
-int leat__plan_fix(leat_plan *plan, bool own_workers, leat_error *err)
+int leat__plan_fix(leat_plan *plan, const leat_plan_facts *given, leat_error *err)
 {
+    const bool own_workers = leat__plan_own_workers(given);
     leat_plan now = {.facts = plan->facts};
     plan->fix[0] = '\0';
     if (plan->facts.gpus > 0 && plan->vram.verdict == LEAT_PLAN_OUT_OF_MEMORY)
@@ -346,7 +348,7 @@ int leat__plan_fix(leat_plan *plan, bool own_workers, leat_error *err)
     if (own_workers) now.facts.workers = 0;
     LEAT_TRY(leat__plan_judge(&now, err));
     if (own_workers) now.facts.workers = 0;
-    if (now.ram.verdict == LEAT_PLAN_OUT_OF_MEMORY) fix_ram(plan, &now);
+    if (now.ram.verdict == LEAT_PLAN_OUT_OF_MEMORY) fix_ram(plan, &now, given->prefetch == 0);
     else add_changes(plan, &now.facts);
     return 0;
 }

@@ -44,17 +44,17 @@ $ leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --batch 
 $ leat plan --dtype f32 --samples 1281167 --model ViT-B/16 --gpu H200 --gpus 2 --ram 256G --cpus 32 --io-mbs 2000 --cpu-us 250 --step-ms 92.4 --epochs 90
 Plan: batch 256 of 224 x 224, ViT-B/16 on 2 GPUs (H200) and 32 CPUs, 1.28M samples
 (empty)
-Host memory, per node: 8.41 GiB, 10.3 GiB while a validation loader is alive: safe
+Host memory, per node: 8.70 GiB, 10.9 GiB while a validation loader is alive: safe
   █▒······································  4 % of the limit
   os                 2.79 GiB  operating system and base services
   framework          3.73 GiB  the trainer itself
-  queue               882 MiB  batches ahead
+  queue              1.15 GiB  batches ahead
   assembling          588 MiB  the batch being filled
   borrowed            294 MiB  by the trainer, until it releases them
   workers             106 MiB  scratch of the threads
   pages              66.3 MiB  of the pack, read ahead and in the shuffle window
-  Each of the 2 loaders is allowed 1.36 GiB (memory=); together they are expected to use 1.81 GiB.
-  A DataLoader with 15 workers x 3 batches would take 31.6 GiB (56.7 GiB with validation): safe.
+  Each of the 2 loaders is allowed 1.50 GiB (memory=); together they are expected to use 2.10 GiB.
+  A DataLoader with 15 workers x 4 batches would take 35.9 GiB (65.3 GiB with validation): safe.
 (empty)
 GPU memory: 18.4 GiB: safe
   █████···································  13 % of the limit
@@ -89,14 +89,14 @@ What if: none of these would help:
   whole dataset cached in memory; --cpus 64; --dtype u8 (normalise on the GPU)
 (empty)
 Configuration
-  batch 256 per GPU, threads 15, prefetch 3, order random, cache os, memory 1.36 GiB
+  batch 256 per GPU, threads 15, prefetch 4, order random, cache os, memory 1.50 GiB
   precision bf16-mixed, not compiled, lr 0.0005 for a total batch of 512
 (empty)
 GPUs  nodes  total batch  workers       lr  RAM per node  guide: 8 GB x GPUs + 5 GB
-   1      1          256       31  0.00025      5.65 GiB  > 13 GB
-   2      1          512       30   0.0005      8.41 GiB  > 21 GB
-   4      1         1024       28    0.001      14.0 GiB  > 37 GB
-   8      1         2048       24    0.002      26.4 GiB  > 69 GB
+   1      1          256       31  0.00025      5.79 GiB  > 13 GB
+   2      1          512       30   0.0005      8.70 GiB  > 21 GB
+   4      1         1024       28    0.001      14.6 GiB  > 37 GB
+   8      1         2048       24    0.002      27.6 GiB  > 69 GB
 (empty)
 Notes
   image size not known: 500 x 375 assumed
@@ -158,8 +158,8 @@ order: random
 cache: os
 threads: 3
 epochs: 1
-memory: 1623766528
-prefetch: 3
+memory: 1777912320
+prefetch: 4
 # trainer: precision 16-mixed, compile false, lr 0.5 for a total batch of 256 on 1 node with 1 GPU
 
 # the pipeline that was planned, as leat load reads it
@@ -256,13 +256,13 @@ $ job="--samples 100000 --gpus 0 --cpus 4 --dtype f32 --batch 256"
 > ram=$(leat plan $job --solve ram | cut -d ' ' -f 1); echo $ram
 > leat plan $job --limit 8G --solve ram | cut -d ' ' -f 1
 > for one in $ram $((ram - 1)); do leat plan $job --ram $one --limit 8G --json | jget ram.verdict; done
-6694634880
-6694634880
+7079999360
+7079999360
 safe
 risky
 
 $ leat plan --samples 100000 --gpus 0 --cpus 4 --dtype f32 --batch 256 --limit 1G --solve ram
-! leat plan: no --ram is safe with --limit 1.00 GiB: a limit of 2944634880 (2.74 GiB) is
+! leat plan: no --ram is safe with --limit 1.00 GiB: a limit of 3329999360 (3.10 GiB) is
 = 3
 
 $ leat plan --samples 100000 --gpus 0 --cpus 4 --dtype f32 --batch 256 --memory 10M --solve ram
@@ -304,7 +304,7 @@ Nothing in the guide fits
   GPU                    T4
   vCPUs                  16
   memory per node        64 GB
-  memory needed          7.03 GB
+  memory needed          7.34 GB
   GPU memory needed      50.6 GB of 16.1 GB
   rule of thumb          64 GB of memory and 32 GB of GPU memory for 16 vCPUs
   raised                 2 rows
@@ -328,7 +328,7 @@ $ leat plan --documents 1000000 --bands-per-iteration 5 --json | jget guide_byte
 
 # predicted against measured
 $ printf '%s\n' '{"epoch":0,"samples":10000,"bad_samples":0,"seconds":5.5,"samples_per_s":1818.2,"cpu_seconds":10,"peak_rss_bytes":950000000,"wait_seconds":1}' '{"epoch":1,"samples":10000,"seconds":5.0,"cpu_seconds":10,"peak_rss_bytes":960000000,"wait_seconds":0.5}' > run.json
-> leat plan --dtype f32 --samples 10000 --cpus 2 --ram 8G --threads 2 --gpus 0 --cpu-us 1000 --io-mbs 10000 --compare run.json
+> leat plan --dtype f32 --samples 10000 --cpus 2 --ram 8G --threads 2 --gpus 0 --cpu-us 1000 --io-mbs 10000 --prefetch 3 --compare run.json
                                 predicted     measured     error
 samples/s                           2.00k        1.90k    +5.0 %  inside the interval
 seconds per epoch                       5         5.25    -4.8 %
@@ -539,8 +539,8 @@ $ for ops in 'GaussianBlur(23); CenterCrop(224)' 'CenterCrop(224); GaussianBlur(
 # the smallest change fits, which may be risky; --solve finds the least that is safe
 $ vit="--model vit_l --gpu A100 --gpus 1 --cpus 3 --batch 64 --samples 100000"
 > leat plan $vit --ram 3G --json 2>/dev/null | jget fix; leat plan --help | grep -o "the smallest change with which it fits"
-> leat plan $vit --ram 5.23G --json | jget fits ram.verdict; leat plan $vit --ram $(leat plan $vit --solve ram --json | jget value) --json | jget ram.verdict
-a machine with at least 5.23 GiB of memory
+> leat plan $vit --ram 5.25G --json | jget fits ram.verdict; leat plan $vit --ram $(leat plan $vit --solve ram --json | jget value) --json | jget ram.verdict
+a machine with at least 5.25 GiB of memory
 the smallest change with which it fits
 true
 risky

@@ -166,6 +166,32 @@ static void a_held_back_loader_fills_what_it_says(void **state)
     unlink(path);
 }
 
+/* Few samples per batch: more batches ahead, while they take little memory. */
+static void small_batches_are_made_further_ahead(void **state)
+{
+    (void)state;
+    assert_int_equal(leat__prefetch_first(256, 38 << 20, 4), 4);
+    assert_int_equal(leat__prefetch_first(8, 24 << 20, 4), 4);
+    assert_int_equal(leat__prefetch_first(4, 600 << 10, 4), 8);
+    assert_int_equal(leat__prefetch_first(1, 150 << 10, 4), 32);
+    assert_int_equal(leat__prefetch_first(1, 2 << 20, 4), 8);
+    assert_int_equal(leat__prefetch_first(1, 3 << 20, 8), 8); /* a device decodes as many at once */
+}
+
+/* The floor has room for an image where a batch is larger than a run; the other workers' scratch counts only
+ * above it. */
+static void the_least_budget_is_enough_for_an_image(void **state)
+{
+    const uint64_t run = 6 << 20, frame = 10 << 20, ram = LEAT__WORKER_RAM;
+    const uint64_t floor = leat__footprint_floor(run, frame);
+    (void)state;
+    assert_int_equal(leat__footprint_least(floor, run, frame, 8, 0), floor);
+    assert_int_equal(leat__footprint_least(floor, run, frame, 8, 4 << 20), floor);
+    assert_int_equal(leat__footprint_least(floor, run, frame, 8, 5 << 20),
+                     run + 2 * frame + 8 * ram + (5 << 20));
+    assert_true(leat__footprint_least(floor, UINT64_MAX, frame, 8, 1) == UINT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +201,8 @@ int main(void)
         cmocka_unit_test(runs_that_fill_batches_exactly_touch_one_more),
         cmocka_unit_test(one_large_sample_counts_once_per_worker),
         cmocka_unit_test(a_held_back_loader_fills_what_it_says),
+        cmocka_unit_test(small_batches_are_made_further_ahead),
+        cmocka_unit_test(the_least_budget_is_enough_for_an_image),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

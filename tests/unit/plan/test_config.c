@@ -82,6 +82,25 @@ static void presets_are_the_guides(void **state)
     assert_int_equal(plan_of(f).config.workers, 16);
 }
 
+/* Without a preset, leat's loader chooses how many batches it makes ahead; worker processes do not. */
+static void prefetch_is_the_loaders_own(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.loader = LEAT_PLAN_LEAT;
+    f.prefetch = 0;
+    f.batch = 8;
+    assert_int_equal(plan_of(f).config.prefetch, 4);
+    f.batch = 1;
+    f.element_bytes = 1;
+    assert_int_equal(plan_of(f).config.prefetch, 32);
+    f.prefetch = 3;
+    assert_int_equal(plan_of(f).config.prefetch, 3);
+    f.prefetch = 0;
+    f.loader = LEAT_PLAN_PROCESS;
+    assert_int_equal(plan_of(f).config.prefetch, 3);
+}
+
 /* "lr 0.5 for 256, 0.625 or 0.75 for 320 or 384, 0.375 or 0.25 for 192 or 128." */
 static void the_learning_rate_is_linear(void **state)
 {
@@ -172,6 +191,7 @@ int main(void)
         cmocka_unit_test(workers_follow_the_guides),
         cmocka_unit_test(cpus_left_over_are_named),
         cmocka_unit_test(presets_are_the_guides),
+        cmocka_unit_test(prefetch_is_the_loaders_own),
         cmocka_unit_test(the_learning_rate_is_linear),
         cmocka_unit_test(precision_and_optimizer_have_sensible_defaults),
         cmocka_unit_test(impossible_facts_are_named),
