@@ -418,7 +418,8 @@ const cli_command cli_cmd_doctor = {
         "code 1 means that something was found.\n\n"
         "It ends after 2 x --seconds + 5 s at the latest, whatever a sample costs (--verify runs it twice): "
         "measurements that do not fit are shortened or left out, and it says so. Ctrl-C and SIGTERM end it "
-        "within a second with a verdict on what was measured until then.",
+        "within a second with a verdict on what was measured until then.\n\n"
+        "Only packs of images are examined: leat load shows the rate of others.",
     .args =
         (const cli_arg_spec[]){
             {.name = "PACK",

@@ -98,6 +98,11 @@ def test_judge_names_the_limit_and_takes_over_the_keys():
         leat.judge({"throttled": 7})
 
 
+def test_an_hour_per_sample_is_a_rate():
+    d = leat.judge({"steps": 30, "batch": 1, "data_ms": 1, "batch_ms": 3600000})
+    assert "it takes 0.00028 samples/s" in d.verdict
+
+
 def test_a_loop_that_reads_from_a_disk(clock, monkeypatch):
     monkeypatch.setattr(_diagnose, "_look", lambda: _diagnose._Look(
         clock.now, clock.cpu, clock.cpu, clock.line, 0, 50e6 * clock.now, None))

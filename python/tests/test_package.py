@@ -109,6 +109,8 @@ def test_command_loads_packs_without_images(tmp_path):
     assert done.returncode == 0 and '"samples":20' in done.stdout.replace(" ", ""), done.stderr
     asked = run("-m", "leat", "load", os.fspath(path), "--size", "32")
     assert asked.returncode == 2 and "there is no image field" in asked.stderr
+    asked = run("-m", "leat", "doctor", os.fspath(path), "--seconds", "1")
+    assert asked.returncode == 2 and "there is no image field" in asked.stderr and "leat.diagnose" in asked.stderr
 
 
 def test_only_one_symbol_is_exported():

@@ -355,13 +355,31 @@ out:
 /* ---- Parts of the examination ---- */
 
 /* Lists ids in reading order, as many as a measurement can use, and finds the mean size of a sample. */
+/* Adds to the error of a pack without images what loads it. */
+static int open_loader(exam *e, leat_loader **l, leat_error *err)
+{
+    static const char none[] = "there is no image field";
+    leat_error why = {0};
+    int rc = leat_loader_open(l, e->path, &e->loader, &why);
+    const size_t len = strlen(why.message), end = sizeof none - 1;
+    if (rc != LEAT_EINVAL || len < end || strcmp(why.message + len - end, none) != 0) {
+        if (rc != 0 && err != NULL) *err = why;
+        return rc;
+    }
+    leat__error_reset(&why);
+    return leat__fail(err, LEAT_EINVAL,
+                      "%s: %s, and only packs of images are examined: leat load shows the rate of "
+                      "others, and leat.diagnose in Python examines any loader",
+                      e->path, none);
+}
+
 static int list_ids(exam *e, leat_error *err)
 {
     leat_loader *l = NULL;
     leat_pack_info info;
     int rc;
 
-    LEAT_GO(rc, out, leat_loader_open(&l, e->path, &e->loader, err));
+    LEAT_GO(rc, out, open_loader(e, &l, err));
     LEAT_GO(rc, out, leat_pack_info_read(leat_loader_pack(l), &info, sizeof info));
     if (info.samples > 0) e->f->sample_bytes = (double)info.bytes / (double)info.samples;
     e->id_count = LEAT_MIN(leat_loader_samples(l), (uint64_t)IDS_MAX);
