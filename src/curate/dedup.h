@@ -78,6 +78,7 @@ typedef struct leat__dedup_state {
     uint64_t *band_sum, *edge_sum; /* checksums of these files; NULL in a run in parts */
     uint64_t side_sum[LEAT__SIDES];
     uint64_t decisions_sum; /* checksum of the file of decisions, or of removed pieces */
+    uint32_t removed_file;  /* the file of removed pieces: removed-0 or removed-1 */
     /* As loaded; see the fields of leat__text_files. */
     uint64_t *input_sum, *input_first, *input_found, *input_stamp;
     uint32_t input_files;
@@ -218,6 +219,8 @@ int leat__dedup_sketch_of(leat__dedup *d, uint32_t document, uint8_t *out, leat_
 
 /* Writes the path of a file in the work folder to `out` (4096 bytes) and returns it. */
 const char *leat__dedup_path(const leat__dedup *d, const char *name, char *out);
+/* Does the same for the file of removed pieces that the state names. */
+const char *leat__dedup_removed_path(const leat__dedup *d, char *out);
 
 void leat__dedup_json(const leat_dedup_stats *stats, leat__buf *out);
 

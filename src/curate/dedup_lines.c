@@ -495,21 +495,24 @@ static int mark_part(lines *l, uint32_t part, record *block, leat_error *err)
     return rc;
 }
 
-/* Saves the bits of the removed pieces and the number of the next part. */
+/* Saves the bits of the removed pieces and the number of the next part. The bits go to the file that the
+ * saved state does not name, so that this state stays valid until the new one replaces it. */
 static int save_marks(lines *l, uint64_t bits, leat_error *err)
 {
     leat__dedup *d = l->d;
-    char path[4096], temp[4096];
+    char path[4096], old[4096];
     leat__file *f = NULL;
     int rc;
-    leat__dedup_path(d, "removed.partial", temp);
+    leat__dedup_removed_path(d, old);
+    d->st.removed_file = !d->st.removed_file;
     LEAT_GO(rc, out,
-            leat__file_open(&f, temp, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err));
+            leat__file_open(&f, leat__dedup_removed_path(d, path),
+                            LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err));
     LEAT_GO(rc, out, leat__file_pwrite(f, l->removed, bits, 0, err));
     LEAT_GO(rc, out, leat__file_sync(f, err));
-    LEAT_GO(rc, out, leat__path_rename(temp, leat__dedup_path(d, "removed", path), err));
     d->st.decisions_sum = leat__spill_sum_of(l->removed, bits, 0);
-    rc = leat__dedup_save(d, err);
+    LEAT_GO(rc, out, leat__dedup_save(d, err));
+    rc = leat__path_unlink(old, err);
 out:
     leat__file_close(&f);
     return rc;
@@ -520,7 +523,7 @@ static int load_marks(lines *l, uint64_t bits, leat_error *err)
     char path[4096];
     leat__file *f = NULL;
     if (l->d->st.phase == LEAT__PHASE_GROUP && l->d->st.part == 0) return 0;
-    LEAT_TRY(leat__file_open(&f, leat__dedup_path(l->d, "removed", path), LEAT__FILE_READ, err));
+    LEAT_TRY(leat__file_open(&f, leat__dedup_removed_path(l->d, path), LEAT__FILE_READ, err));
     int rc = leat__file_pread(f, l->removed, bits, 0, err);
     leat__file_close(&f);
     return rc;

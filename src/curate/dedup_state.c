@@ -17,7 +17,7 @@
 #include "curate/dedup.h"
 #include "curate/sealed.h"
 
-#define STATE_VERSION 10 /* 9: without input_found; 8: without a checksum */
+#define STATE_VERSION 11 /* 10: one file of removed pieces; 9: without input_found; 8: without a checksum */
 #define HEAD (64u << 10) /* bytes of each input that are hashed */
 
 /* The single numbers of the state; this table is used for loading and for saving. */
@@ -26,13 +26,19 @@
     X(phase)                                                                                            \
     X(iteration) X(band) X(part) X(parts) X(edge_parts) X(bands_at_once) X(file) X(offset) X(line)      \
         X(document) X(ids_bytes) X(documents) X(text_bytes) X(lone_surrogates) X(empty) X(unscored)     \
-            X(candidates) X(verified) X(disk_peak) X(pieces) X(gaps) X(dropped) X(decisions_sum)
+            X(candidates) X(verified) X(disk_peak) X(pieces) X(gaps) X(dropped) X(decisions_sum)   \
+                X(removed_file)
 /* clang-format on */
 
 const char *leat__dedup_path(const leat__dedup *d, const char *name, char *out)
 {
     snprintf(out, 4096, "%s/%s", d->work, name);
     return out;
+}
+
+const char *leat__dedup_removed_path(const leat__dedup *d, char *out)
+{
+    return leat__dedup_path(d, d->st.removed_file ? "removed-1" : "removed-0", out);
 }
 
 void leat__dedup_state_reset(leat__dedup_state *s)
@@ -222,7 +228,7 @@ static int take_state(leat__dedup *d, leat__dedup_state *s, const json_t *root, 
     sound &= s->phase <= LEAT__PHASE_WRITE && s->parts > 0 && s->bands_at_once > 0 &&
              s->band_files % s->parts == 0 && s->edge_parts == s->edge_files &&
              s->edge_files <= LEAT__EDGE_PARTS_MAX && s->bands_at_once <= d->bands &&
-             s->document < UINT32_MAX && s->iteration <= d->bands;
+             s->document < UINT32_MAX && s->iteration <= d->bands && s->removed_file <= 1;
     return sound ? 0 : leat__sealed_damaged(path, err);
 }
 
@@ -256,7 +262,7 @@ static int verify_pieces(const leat__dedup *d, leat_error *err)
     if (s->phase <= LEAT__PHASE_GROUP)
         LEAT_TRY(verify_set(d, "part", s->band_files, s->band_length, s->band_sum, err));
     if (s->phase == LEAT__PHASE_SKETCH || (s->phase == LEAT__PHASE_GROUP && s->part == 0)) return 0;
-    return leat__spill_verify(leat__dedup_path(d, "removed", path), s->pieces / 8 + 1, s->decisions_sum, err);
+    return leat__spill_verify(leat__dedup_removed_path(d, path), s->pieces / 8 + 1, s->decisions_sum, err);
 }
 
 static int verify_work(const leat__dedup *d, leat_error *err)

@@ -324,11 +324,12 @@ int leat__output_clear(const char *folder, leat_error *err)
     return rc;
 }
 
-/* True for the temporary name of an output file. */
+/* True for the temporary name of an output file, or of the report (see leat__file_store). */
 static bool is_partial(const char *name)
 {
     char whole[64];
     size_t n = strlen(name), end = strlen(PARTIAL);
+    if (leat__file_store_temp(name, REPORT_NAME)) return true;
     if (n <= end || n - end >= sizeof whole || !leat__str_eq(name + n - end, PARTIAL)) return false;
     memcpy(whole, name, n - end);
     whole[n - end] = 0;

@@ -618,6 +618,18 @@ out:
     return rc;
 }
 
+bool leat__file_store_temp(const char *name, const char *of)
+{
+    size_t n = strlen(of);
+    if (strncmp(name, of, n) != 0 || name[n] != '.') return false;
+    name += n + 1;
+    n = strspn(name, "0123456789");
+    if (n == 0 || name[n] != '-') return false;
+    name += n + 1;
+    n = strspn(name, "0123456789");
+    return n > 0 && leat__str_eq(name + n, ".tmp");
+}
+
 /* True for names of descriptors. /dev/stdout may be a regular file that another program has open: never
  * rename over it. */
 static bool is_descriptor(const char *path)

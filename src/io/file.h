@@ -139,6 +139,9 @@ int leat__file_only_pack(const char *path, bool replace, leat_error *err) LEAT_M
  * devices, FIFOs and descriptors (/dev/stdout, /proc/self/fd/1) are written to, never replaced.
  * LEAT_EINVAL for anything else that exists: packs, folders, sockets, block devices. */
 int leat__file_store(const char *path, const void *data, size_t len, leat_error *err) LEAT_MUST_CHECK;
+/* True for the name of a temporary file that leat__file_store made for a file named `of`, and that a kill
+ * left. */
+bool leat__file_store_temp(const char *name, const char *of);
 /* Appends to the file, creating it when missing. One writer at a time. */
 int leat__file_append(const char *path, const void *data, size_t len, leat_error *err) LEAT_MUST_CHECK;
 
