@@ -103,6 +103,7 @@ typedef struct leat__dedup {
     leat__output_lock lock; /* lock of the output folder */
     leat__dedup_state st;
     leat__spill side, band, edge;
+    uint64_t plan_marks;              /* estimated bytes of the files of removed pieces */
     uint64_t plan_output;             /* estimated upper bound for the bytes of kept documents */
     uint64_t since_save;              /* input bytes since the state was saved */
     uint64_t bytes_done, bytes_total; /* in all passes, for progress */

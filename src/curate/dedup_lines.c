@@ -59,6 +59,7 @@ typedef struct lines {
     uint8_t *removed; /* one bit per piece */
     record *table;
     uint64_t slots, used;
+    uint32_t saves; /* of the bits */
     leat__shards kept, changed, bad;
 } lines;
 
@@ -127,6 +128,12 @@ leat__piece leat__piece_at(const uint8_t *text, size_t len, size_t at, uint32_t 
 }
 
 /* ---- hash ---- */
+
+/* Returns the words of a sequence; 0 for lines and paragraphs. */
+static uint32_t windows_of(const leat__dedup *d)
+{
+    return d->opts->level == LEAT_LEVEL_SUBSTRING ? d->opts->shingle_words : 0;
+}
 
 static int setup(void *cookie, void **ctx, leat_error *err)
 {
@@ -277,6 +284,26 @@ static int hash_chunk(void *cookie, void *ctx, leat__text_chunk *c, leat_error *
                : leat__fail_nomem(err, c->out[0].len, "results");
 }
 
+int leat__dedup_count_pieces(leat__dedup *d, leat__text_chunk *c, bool inside, uint64_t *pieces,
+                             uint64_t *bytes, leat_error *err)
+{
+    lines l = {.d = d, .window = windows_of(d)};
+    void *ctx = NULL;
+    leat__line line;
+    size_t at = 0, where = 0;
+    int rc = setup(&l, &ctx, err);
+    *bytes = 0;
+    while (rc == 0 && leat__text_chunk_next(c, &at, &line)) {
+        leat__record_fields r;
+        if (inside && line.number == c->line) continue;
+        *bytes += line.len + 1;
+        if (!leat__line_read(&d->names, &line, &r, &where)) rc = hash_document(&l, ctx, c, &r, err);
+    }
+    *pieces = c->count[N_PIECES];
+    teardown(&l, ctx);
+    return rc;
+}
+
 static int note_start(lines *l, const leat__text_chunk *c, leat_error *err)
 {
     if (l->chunks == l->capacity) {
@@ -397,15 +424,17 @@ static int open_parts(lines *l, leat_error *err)
 {
     leat__dedup *d = l->d;
     leat__dedup_state *st = &d->st;
-    bool resumed = st->band_length != NULL;
+    bool resumed = st->band_length != NULL, marked = st->phase == LEAT__PHASE_WRITE;
     if (!resumed) {
         st->parts = (uint32_t)LEAT_MIN(d->stats->plan_disk / LEAT_MAX(d->memory / 8, 1) + 1, 256);
         LEAT_TRY(leat__dedup_state_bands(st, st->parts, err));
         st->line = 1;
     }
     size_t buffer = (size_t)LEAT_MIN(LEAT_MAX(d->memory / 16 / st->band_files, 4096), 256u << 10);
-    LEAT_TRY(leat__spill_open(&l->part, d->work, "part", st->band_files, buffer,
-                              resumed ? st->band_length : NULL, resumed ? st->band_sum : NULL, err));
+    if (marked) leat__spill_clear(d->work, "part", st->band_files); /* left by a run that was killed */
+    else
+        LEAT_TRY(leat__spill_open(&l->part, d->work, "part", st->band_files, buffer,
+                                  resumed ? st->band_length : NULL, resumed ? st->band_sum : NULL, err));
     LEAT_TRY(leat__spill_open(&l->noted, d->work, "starts", 1, 64u << 10, resumed ? st->side_length : NULL,
                               resumed ? st->side_sum : NULL, err));
     return load_starts(l, err);
@@ -422,7 +451,6 @@ static int hash_all(lines *l, leat_error *err)
     LEAT_TRY(leat__text_files_seek(&d->files, st->file, st->offset, st->line, st->document, err));
     LEAT_TRY(run_pass(l, &pass, d->memory - d->memory / 8, err));
     LEAT_TRY(leat__text_files_end(&d->files, err));
-    st->disk_peak = leat__spill_bytes(&l->part);
     st->phase = LEAT__PHASE_GROUP;
     st->part = 0;
     return save_hashes(l, err);
@@ -510,6 +538,9 @@ static int save_marks(lines *l, uint64_t bits, leat_error *err)
                             LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err));
     LEAT_GO(rc, out, leat__file_pwrite(f, l->removed, bits, 0, err));
     LEAT_GO(rc, out, leat__file_sync(f, err));
+    l->saves++;
+    d->st.disk_peak = LEAT_MAX(d->st.disk_peak, leat__spill_bytes(&l->part) + leat__spill_bytes(&l->noted) +
+                                                    bits * LEAT_MIN(l->saves, 2));
     d->st.decisions_sum = leat__spill_sum_of(l->removed, bits, 0);
     LEAT_GO(rc, out, leat__dedup_save(d, err));
     rc = leat__path_unlink(old, err);
@@ -542,7 +573,8 @@ static int mark_parts(lines *l, record *block, uint64_t bits, leat_error *err)
         since = 0;
     }
     d->st.phase = LEAT__PHASE_WRITE;
-    return save_marks(l, bits, err);
+    LEAT_TRY(save_marks(l, bits, err));
+    return leat__spill_remove(&l->part, err); /* leaves their place on the disk to the output */
 }
 
 static int mark_all(lines *l, leat_error *err)
@@ -788,7 +820,7 @@ static int write_all(lines *l, leat_error *err)
 
 int leat__dedup_lines(leat__dedup *d, leat_error *err)
 {
-    lines l = {.d = d, .window = d->opts->level == LEAT_LEVEL_SUBSTRING ? d->opts->shingle_words : 0};
+    lines l = {.d = d, .window = windows_of(d)};
     int rc;
     d->bytes_done = 0;
     if (d->opts->report) {

@@ -17,6 +17,11 @@ typedef struct leat__piece {
 /* Returns the piece that begins at `at` < len. */
 leat__piece leat__piece_at(const uint8_t *text, size_t len, size_t at, uint32_t level);
 
+/* Counts the pieces in the lines of a chunk for the plan, and the bytes of these lines. With `inside`, the
+ * chunk begins inside a line, which is left out. */
+int leat__dedup_count_pieces(leat__dedup *d, leat__text_chunk *c, bool inside, uint64_t *pieces,
+                             uint64_t *bytes, leat_error *err) LEAT_MUST_CHECK;
+
 /* Runs all passes with opts->level. */
 int leat__dedup_lines(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 

@@ -11,18 +11,21 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "curate/dedup.h"
+#include "curate/dedup_lines.h"
 #include "io/dir.h"
 
 #define SAMPLE_FILES 16
 #define PLACES 16                /* places where lines are counted, of all sampled files together */
+#define PIECE_PLACES 2           /* times as many where pieces are counted, which vary more */
 #define PLACE_BYTES (256u << 10) /* bytes at each */
-#define COMPRESSED 4             /* text bytes per byte of a compressed file, assumed */
+#define COMPRESSED 4             /* text bytes per byte of compressed output, assumed */
+#define RATIO_BYTES (4u << 20)   /* text bytes from which the compression of a file is estimated */
 #define FLOOR (48u << 20)
 #define WORDS_FLOOR (80u << 20) /* for substrings, whose hashes take more than their text */
-#define PIECE_BYTES 40          /* bytes of a line, assumed */
+#define PIECE_BYTES 40          /* bytes of a line, assumed in documents that are too long to sample */
 #define DROPPED_BYTES 100       /* bytes of reasons per document, assumed */
-#define WORD_BYTES 6            /* bytes of a word and its separator, assumed */
+#define WORD_BYTES 6            /* bytes of a word and its separator, assumed in such documents */
+#define RECORD_BYTES 24         /* bytes of a line or a sequence of words in the files by hash */
 
 static bool is_compressed(const char *path)
 {
@@ -33,6 +36,8 @@ static bool is_compressed(const char *path)
 typedef struct samples {
     uint64_t bytes, lines;
     uint64_t id_bytes, id_lines;
+    double pieces, piece_bytes; /* lines or sequences of words estimated for sampled files; bytes of these */
+    uint64_t packed, unpacked;  /* bytes of a part of a compressed file, and of its text */
 } samples;
 
 /* Returns the bytes of the ids in a chunk. */
@@ -56,6 +61,58 @@ static uint64_t id_bytes(const leat__dedup *d, const leat__text_files *f, const 
     return sum;
 }
 
+static uint64_t piece_bytes(const leat__dedup *d)
+{
+    return d->opts->level == LEAT_LEVEL_SUBSTRING ? WORD_BYTES : PIECE_BYTES;
+}
+
+/* Adds the pieces per byte of a chunk. `inside`: see leat__dedup_count_pieces. */
+static int add_density(leat__dedup *d, leat__text_chunk *c, bool inside, double *density, leat_error *err)
+{
+    uint64_t bytes = c->partial ? c->len : c->too_long, pieces = bytes / piece_bytes(d);
+    if (bytes == 0) LEAT_TRY(leat__dedup_count_pieces(d, c, inside, &pieces, &bytes, err));
+    *density += bytes > 0 ? (double)pieces / (double)bytes : 1. / (double)piece_bytes(d);
+    return 0;
+}
+
+/* Leaves the lines that begin in the first bytes of a chunk, so that each place is about equally long. */
+static void trim_chunk(leat__text_chunk *c)
+{
+    uint64_t n = 0;
+    while (n < c->lines && c->end[n] < PLACE_BYTES) n++;
+    if (c->too_long || n >= c->lines) return;
+    c->lines = n + 1;
+    c->len = LEAT_MIN(c->len, c->end[n] + 1);
+}
+
+/* Adds the pieces per byte at evenly spaced places of a file. The chunks differ in bytes, the places have the
+ * same weight. */
+static int add_densities(leat__dedup *d, leat__text_files *f, leat__text_chunk *c, uint32_t places,
+                         double *density, leat_error *err)
+{
+    f->pause = LEAT__CHUNK_BYTES; /* reads only the begin of a long line */
+    for (uint32_t i = 0; i < places; i++) {
+        bool end;
+        leat__text_chunk_clear(c);
+        uint64_t at = (f->size[0] - PLACE_BYTES) / (2 * places) * (2 * i + 1);
+        LEAT_TRY(leat__text_files_seek(f, 0, at, 1, 0, err));
+        LEAT_TRY(leat__text_files_read(f, c, &end, err));
+        trim_chunk(c);
+        LEAT_TRY(add_density(d, c, true, density, err));
+    }
+    return 0;
+}
+
+/* Adds the compression of the first part of a file. */
+static int sample_ratio(leat__stream *stream, samples *s, leat_error *err)
+{
+    uint64_t got;
+    LEAT_TRY(leat__stream_skip(stream, RATIO_BYTES, &got, err));
+    s->packed += leat__stream_taken(stream);
+    s->unpacked += leat__stream_offset(stream);
+    return 0;
+}
+
 /* Adds the lines at evenly spaced places of a file to the samples. */
 static int sample_places(const char *path, uint64_t size, uint32_t places, samples *s, leat_error *err)
 {
@@ -68,28 +125,54 @@ static int sample_places(const char *path, uint64_t size, uint32_t places, sampl
     return 0;
 }
 
+/* Adds the pieces of a file, whose first chunk was read: from that chunk, or of a `large` file from places.
+ */
+static int sample_pieces(leat__dedup *d, leat__text_files *f, leat__text_chunk *c, bool large,
+                         uint32_t places, samples *s, leat_error *err)
+{
+    double density = 0;
+    if (d->opts->level == LEAT_LEVEL_DOCUMENT) return 0;
+    places *= PIECE_PLACES;
+    if (large) LEAT_TRY(add_densities(d, f, c, places, &density, err));
+    else LEAT_TRY(add_density(d, c, false, &density, err));
+    s->pieces += density / (large ? places : 1) * (double)f->size[0];
+    s->piece_bytes += (double)f->size[0];
+    return 0;
+}
+
+static int sample_open(leat__dedup *d, leat__text_files *f, leat__text_chunk *c, uint32_t places, samples *s,
+                       leat_error *err)
+{
+    bool end;
+    /* a longer line is counted, but not kept in memory */
+    f->room_line = d->opts->level == LEAT_LEVEL_DOCUMENT ? d->memory / 8 : LEAT__CHUNK_BYTES;
+    LEAT_TRY(leat__text_files_read(f, c, &end, err));
+    s->id_lines += c->lines;
+    s->id_bytes += id_bytes(d, f, c);
+    bool packed = f->stream && leat__stream_compressed(f->stream);
+    bool large = f->size[0] > LEAT__CHUNK_BYTES && f->stream && !packed;
+    if (large) {
+        LEAT_TRY(sample_places(f->path[0], f->size[0], places, s, err));
+    } else {
+        s->bytes += c->len + c->too_long;
+        s->lines += c->lines;
+        if (c->lines < LEAT__CHUNK_LINES) s->bytes += f->rest.len; /* of the next line */
+    }
+    if (packed) LEAT_TRY(sample_ratio(f->stream, s, err));
+    return sample_pieces(d, f, c, large, places, s, err);
+}
+
 /* Adds a file to the samples: the ids of its first chunk, and the lines of that chunk or, of a larger
  * uncompressed file, of a few places. */
-static int sample(const leat__dedup *d, uint32_t file, uint32_t places, samples *s, leat_error *err)
+static int sample(leat__dedup *d, uint32_t file, uint32_t places, samples *s, leat_error *err)
 {
     const char *in[] = {d->files.path[file]};
     leat__text_files f;
     leat__text_chunk *c = leat__text_chunk_new();
-    bool end;
     if (!c) return leat__fail_nomem(err, sizeof *c, "a chunk");
     int rc = leat__text_files_open(&f, in, 1, d->files.max_line, err);
     if (rc == 0) {
-        f.room_line = d->memory / 8; /* a longer line is counted, but not kept in memory */
-        rc = leat__text_files_read(&f, c, &end, err);
-        if (rc == 0 && f.size[0] > LEAT__CHUNK_BYTES && f.stream && !leat__stream_compressed(f.stream)) {
-            rc = sample_places(in[0], f.size[0], places, s, err);
-        } else {
-            s->bytes += c->len + c->too_long;
-            s->lines += c->lines;
-            if (c->lines < LEAT__CHUNK_LINES) s->bytes += f.rest.len; /* of the next line */
-        }
-        s->id_lines += c->lines;
-        if (rc == 0) s->id_bytes += id_bytes(d, &f, c);
+        rc = sample_open(d, &f, c, places, s, err);
         leat__text_files_reset(&f);
     }
     leat__text_chunk_free(c);
@@ -99,6 +182,7 @@ static int sample(const leat__dedup *d, uint32_t file, uint32_t places, samples 
 /* The estimated input of a run. */
 typedef struct estimate {
     uint64_t documents, text, id_bytes; /* id_bytes: mean bytes of an id */
+    uint64_t pieces;                    /* lines, paragraphs or sequences of words */
 } estimate;
 
 static int estimate_documents(leat__dedup *d, estimate *e, leat_error *err)
@@ -108,8 +192,10 @@ static int estimate_documents(leat__dedup *d, estimate *e, leat_error *err)
     uint32_t places = PLACES / (uint32_t)leat__ceil_div(d->files.count, step);
     for (uint32_t i = 0; i < d->files.count; i += step) LEAT_TRY(sample(d, i, places, &s, err));
     *e = (estimate){0};
+    double ratio = s.packed > 0 ? (double)s.unpacked / (double)s.packed : COMPRESSED;
     for (uint32_t i = 0; i < d->files.count; i++)
-        e->text += d->files.size[i] * (is_compressed(d->files.path[i]) ? COMPRESSED : 1);
+        e->text += (uint64_t)((double)d->files.size[i] * (is_compressed(d->files.path[i]) ? ratio : 1));
+    if (s.piece_bytes > 0) e->pieces = (uint64_t)((double)e->text / (double)s.piece_bytes * (double)s.pieces);
     if (s.bytes > 0) e->documents = (uint64_t)((double)e->text / (double)s.bytes * (double)s.lines);
     if (s.bytes > 0 && e->documents == 0) e->documents = 1; /* no line ends at these places */
     e->documents += d->against;
@@ -174,6 +260,18 @@ static int refuse_memory(const leat__dedup *d, leat_error *err)
                       (unsigned long long)leat__ceil_div(st->plan_memory, 1u << 20));
 }
 
+/* Plans a run on lines, paragraphs or substrings: a record and one bit each. The bits are on disk twice while
+ * they are saved, and take at most half of the memory. */
+static void plan_pieces(leat__dedup *d, const estimate *e)
+{
+    leat_dedup_stats *st = d->stats;
+    bool words = d->opts->level == LEAT_LEVEL_SUBSTRING;
+    uint64_t bits = (e->pieces + (words ? e->documents * d->opts->shingle_words : 0)) / 8;
+    d->plan_marks = 2 * bits;
+    st->plan_disk = e->pieces * RECORD_BYTES + d->plan_marks;
+    st->plan_memory = LEAT_MAX((words ? WORDS_FLOOR : FLOOR) + bits, 2 * bits);
+}
+
 int leat__dedup_plan(leat__dedup *d, leat_error *err)
 {
     leat_dedup_stats *st = d->stats;
@@ -183,13 +281,7 @@ int leat__dedup_plan(leat__dedup *d, leat_error *err)
     st->plan_documents = documents;
     st->plan_disk = disk_of(d, &e);
     st->plan_memory = memory_of(d, &e);
-    if (d->opts->level != LEAT_LEVEL_DOCUMENT) { /* 24 bytes and one bit per line or word */
-        bool words = d->opts->level == LEAT_LEVEL_SUBSTRING;
-        uint64_t pieces = text / (words ? WORD_BYTES : PIECE_BYTES);
-        st->plan_disk = pieces * 24;
-        st->plan_memory =
-            (words ? WORDS_FLOOR : FLOOR) + (pieces + (words ? documents * d->opts->shingle_words : 0)) / 8;
-    }
+    if (d->opts->level != LEAT_LEVEL_DOCUMENT) plan_pieces(d, &e);
     if (st->plan_memory > d->memory) return refuse_memory(d, err);
     /* a part of a band takes twice its size when sorted, and gets a quarter of the memory */
     d->st.parts = (uint32_t)LEAT_MIN(documents * 2 * sizeof(leat__band_record) / (d->memory / 4) + 1, 256);
@@ -211,6 +303,18 @@ static int held_bytes(const leat__dedup *d, uint64_t *bytes, leat_error *err)
     return rc;
 }
 
+/* Returns the disk that a run on pieces needs with its output. The files by hash are removed before the
+ * output is written. */
+static uint64_t pieces_need(const leat__dedup *d, uint64_t held)
+{
+    uint64_t marks = d->plan_marks, work = d->stats->plan_disk;
+    if (d->st.phase >= LEAT__PHASE_GROUP) {
+        marks = d->st.pieces / 4;
+        work = d->st.phase == LEAT__PHASE_GROUP ? held + marks : 0;
+    }
+    return LEAT_MAX(work, d->plan_output + marks);
+}
+
 int leat__dedup_check_disk(const leat__dedup *d, leat_error *err)
 {
     const leat_dedup_stats *st = d->stats;
@@ -220,10 +324,9 @@ int leat__dedup_check_disk(const leat__dedup *d, leat_error *err)
     LEAT_TRY(free_bytes(d->opts->output, &free_disk, err));
     LEAT_TRY(held_bytes(d, &held, err));
     free_disk += held;
-    if (d->st.phase >=
-        (pieces ? LEAT__PHASE_GROUP : LEAT__PHASE_RESOLVE)) /* resumed: only decisions are missing */
-        need = held + d->plan_output +
-               (pieces ? d->st.pieces / 8 : d->st.document * sizeof(leat__dedup_decision));
+    if (pieces) need = pieces_need(d, held);
+    else if (d->st.phase >= LEAT__PHASE_RESOLVE) /* resumed: only decisions are missing */
+        need = held + d->plan_output + d->st.document * sizeof(leat__dedup_decision);
     if (need <= free_disk) return 0;
     return leat__fail(
         err, LEAT_EBUDGET,

@@ -314,6 +314,11 @@ out:
     return rc;
 }
 
+uint64_t leat__stream_taken(const leat__stream *s)
+{
+    return s->next - s->in_len;
+}
+
 uint64_t leat__stream_offset(const leat__stream *s)
 {
     return s->offset;

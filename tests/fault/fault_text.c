@@ -321,7 +321,7 @@ static void interrupted_runs_resume(void **state)
     make_pieces("old", " ", 40, 60, 5000);
     make_pieces("lines", "\\n", 30, 4000, 1 << 19);
     make_pieces("paragraphs", "\\n\\n", 30, 1000, 1 << 17);
-    make_pieces("words", " ", 60, 2600, 1 << 8);
+    make_pieces("words", " ", 80, 2600, 1 << 8);
     for (size_t i = 0; i < LEAT_COUNT(scenarios); i++) {
         if (only && !strstr(scenarios[i].name, only)) continue;
         for (int way = 0; way < WAYS; way++) wrong += interrupt_all(&scenarios[i], LEAT__FAULT_SYNC, way, 1);

@@ -57,6 +57,25 @@ static void unequal_lines(void **state)
     if (st.plan_documents < 50000 || st.plan_documents > 200000) fail_msg("%d", (int)st.plan_documents);
 }
 
+/* The plan of a run on lines or substrings counts them at several places, which differ in length here. */
+static void lines_and_substrings_are_counted(void **state)
+{
+    FILE *f = fopen(in_box("p.jsonl"), "wb");
+    for (int i = 0; i < 4000; i++) put_doc(f, "long", i, 60 + i % 200, 1000, 0);
+    for (int i = 0; i < 30000; i++) fprintf(f, "{\"text\":\"a\\nb c\\n\\n%d d e f g h i j k\"}\n", i % 100);
+    fclose(f);
+    for (int words = 0; words < 2; words++) {
+        leat_dedup_stats st;
+        leat_dedup_opts o = fuzzy_opts("p.jsonl", words ? "p-words" : "p-lines");
+        o.kind = LEAT_DEDUP_EXACT;
+        o.level = words ? LEAT_LEVEL_SUBSTRING : LEAT_LEVEL_LINE;
+        o.shingle_words = words ? 10 : 0;
+        dedup_ok(&o, &st);
+        double ratio = (double)st.plan_disk / (double)st.disk_bytes;
+        if (ratio < 0.85 || ratio > 1.15) fail_msg("level %u: %g", o.level, ratio);
+    }
+}
+
 /* Too small a disk is found before the run, and is "does not fit", as too little memory is. */
 static void a_small_disk_does_not_fit(void **state)
 {
@@ -73,8 +92,8 @@ static void a_small_disk_does_not_fit(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_plan_comes_first),
-                                       cmocka_unit_test(unequal_lines),
-                                       cmocka_unit_test(a_small_disk_does_not_fit)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_plan_comes_first), cmocka_unit_test(unequal_lines),
+        cmocka_unit_test(lines_and_substrings_are_counted), cmocka_unit_test(a_small_disk_does_not_fit)};
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
