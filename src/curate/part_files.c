@@ -612,11 +612,56 @@ int leat__join_end(leat__join *j, leat_error *err)
     return leat__shards_trim(j->output, j->names[LEAT__OUT_KEPT], j->compress, (uint32_t)j->shards, err);
 }
 
+/* True for names of files and folders that runs write to a work folder: a word of the list, which a number, a
+ * token or an extension may follow. */
+static bool is_work_name(const char *name)
+{
+    static const char *const words[] = {LEAT__WORK_BEGUN,
+                                        "state",
+                                        "plan",
+                                        "begin",
+                                        "stamps",
+                                        "places",
+                                        "part",
+                                        "starts",
+                                        "removed",
+                                        "band",
+                                        "bands",
+                                        "side",
+                                        "edges",
+                                        "sketch",
+                                        "decisions",
+                                        "edge",
+                                        "load",
+                                        "task",
+                                        "out",
+                                        ".nfs" /* a removed file that is still open on NFS */};
+    for (size_t i = 0; i < LEAT_COUNT(words); i++) {
+        size_t n = strlen(words[i]);
+        if (strncmp(name, words[i], n) != 0) continue;
+        if (name[n] == 0 || strchr("-.0123456789", name[n])) return true;
+    }
+    return false;
+}
+
 int leat__part_own(const char *folder, leat_error *err)
 {
     struct stat st;
-    if (lstat(folder, &st) != 0 || S_ISDIR(st.st_mode)) return 0;
-    return leat__fail(err, LEAT_EEXIST, "%s: is not a folder: remove it first", folder);
+    leat__dir dir = {0};
+    if (lstat(folder, &st) != 0) return 0;
+    if (!S_ISDIR(st.st_mode))
+        return leat__fail(err, LEAT_EEXIST, "%s: is not a folder: remove it first", folder);
+    int rc = leat__dir_read(&dir, folder, true, err);
+    if (rc == 0) leat__dir_sort(&dir, strcmp);
+    for (size_t i = 0; i < dir.count && rc == 0; i++)
+        if (!is_work_name(leat__dir_name(&dir, i)))
+            rc = leat__fail(
+                err, LEAT_EEXIST,
+                "%s/%s: is not a file of leat, and this run would remove it (move it, or choose another "
+                "folder)",
+                folder, leat__dir_name(&dir, i));
+    leat__dir_reset(&dir);
+    return rc;
 }
 
 static int remove_files(const char *folder, int depth, leat_error *err)

@@ -135,7 +135,8 @@ int leat__join_end(leat__join *j, leat_error *err) LEAT_MUST_CHECK;
 /* Adds the load that a task reported, in JSON, to a meter. */
 void leat__part_load(const json_t *stats, leat__text_meter *meter);
 
-/* Fails when something other than a folder has this name. The target of a link is not leat's. */
+/* Fails with LEAT_EEXIST when something other than a folder has this name, or when the folder has files that
+ * are not leat's. The target of a link is not leat's. */
 int leat__part_own(const char *folder, leat_error *err) LEAT_MUST_CHECK;
 /* Removes the folder with its files and subfolders, which must have only files. Files that say that a run can
  * be resumed are removed first, so that no run resumes from incomplete files. */

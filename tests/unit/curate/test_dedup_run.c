@@ -148,6 +148,25 @@ static void stopped_force_starts_over(void **state)
     assert_int_not_equal(access(in_box("again/.leat-work"), F_OK), 0);
 }
 
+/* Files of someone else in the work folder stay, also with `force`. */
+static void other_files_in_the_work_folder_are_kept(void **state)
+{
+    leat_error err = {0};
+    leat_dedup_opts o = fuzzy_opts("c.jsonl", "shared");
+    put_text("shared/.leat-work/mine", "mine");
+    for (int i = 0; i < 3; i++) {
+        o.replace = i == 1;
+        o.resume = i == 2;
+        assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EEXIST);
+        assert_non_null(strstr(err.message, ".leat-work/mine: is not a file of leat"));
+    }
+    assert_int_equal(access(in_box("shared/.leat-work/mine"), F_OK), 0);
+    assert_int_equal(unlink(in_box("shared/.leat-work/mine")), 0);
+    put_text("shared/.leat-work/edge-3", "left by a run that was killed");
+    o.resume = 0;
+    dedup_ok(&o, &st);
+}
+
 /* A link in place of the work folder: nothing of its target is removed. */
 static void a_link_is_refused_as_work_folder(void **state)
 {
@@ -261,6 +280,7 @@ int main(void)
         cmocka_unit_test(stopped_runs_continue),
         cmocka_unit_test(stopped_force_starts_over),
         cmocka_unit_test(a_link_is_refused_as_work_folder),
+        cmocka_unit_test(other_files_in_the_work_folder_are_kept),
         cmocka_unit_test(rules_drop_documents_first),
         cmocka_unit_test(exact),
     };
