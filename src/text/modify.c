@@ -492,6 +492,18 @@ static line read_line(const uint8_t *p, const uint8_t *end)
     return l;
 }
 
+/* Removes white space at the start, which a citation mark leaves before the first kept line. */
+static void strip_start(leat__buf *out)
+{
+    size_t at = 0;
+    uint32_t n;
+    for (; at < out->len; at += n)
+        if (!(leat__unicode_of(leat__utf8_decode((const uint8_t *)out->data + at, &n)) & LEAT__UNI_SPACE))
+            break;
+    memmove(out->data, out->data + at, out->len - at + 1);
+    out->len -= at;
+}
+
 #define C4_WORDS 3
 #define C4_LONGEST 1000
 
@@ -510,6 +522,8 @@ static void c4_lines(reader r, leat__buf *out)
         if (!c4_line(made + from, made + out->len)) {
             out->len = before;
             out->data[before] = 0;
+        } else if (before == 0) {
+            strip_start(out);
         }
     }
 }

@@ -53,6 +53,8 @@ static void steps(void **state)
     expect("c4-lines",
            "An end[3] with marks.[edit]\r\nThree\u00a0words here.\u00a0\rA citation ends. [1]\vNo",
            "An end with marks.\nThree\u00a0words here.");
+    expect("c4-lines", "No.\n[12] \u00a0One two three four.\n[3] Five six seven.",
+           "One two three four.\n Five six seven.");
     expect("c4-lines", "Lorem ipsum is kept.\nOur privacy policy is {here}.\nOur privacy policy is not.",
            "Lorem ipsum is kept.\nOur privacy policy is {here}.");
     expect("emails", "写信给support@example.com我们。 พิมพ์a@b.co้ การ a@b.com으로",
