@@ -168,21 +168,41 @@ static bool is_output(const leat__dir *dir)
     return report && kept;
 }
 
-/* Adds the entries of a folder that match the pattern (NULL: JSONL files, recursively). */
-static int add_folder(leat__text_files *f, const char *path, const char *pattern, int depth, leat_error *err)
+/* A folder that is being searched, and the one above it. */
+typedef struct searched {
+    const struct searched *up;
+    leat__dir dir;
+    int depth;
+} searched;
+
+/* Reads the folder. Fails when it is too deep, or when a link led back to it. */
+static int enter_folder(searched *s, const char *path, leat_error *err)
 {
-    leat__dir dir = {0};
+    s->depth = s->up ? s->up->depth + 1 : 0;
+    if (s->depth > FOLDER_DEPTH)
+        return leat__fail(err, LEAT_ELIMIT, "%s: folders are nested deeper than %d", path, FOLDER_DEPTH);
+    LEAT_TRY(leat__dir_read(&s->dir, path, false, err));
+    for (const searched *up = s->up; up; up = up->up)
+        if (up->dir.inode != 0 && up->dir.device == s->dir.device && up->dir.inode == s->dir.inode)
+            return leat__fail(err, LEAT_EDATA, "%s: a link leads back to a folder above it", path);
+    leat__dir_sort(&s->dir, strcmp);
+    return 0;
+}
+
+/* Adds the entries of a folder that match the pattern (NULL: JSONL files, recursively). */
+static int add_folder(leat__text_files *f, const char *path, const char *pattern, const searched *up,
+                      leat_error *err)
+{
+    searched here = {.up = up};
     leat__buf name;
     int rc;
     leat__buf_init(&name, LEAT__MEM_CURATE, 1u << 20);
-    if (depth > FOLDER_DEPTH)
-        LEAT_GO(rc, out, leat__fail(err, LEAT_ELIMIT, "%s: folders are nested too deeply", path));
-    LEAT_GO(rc, out, leat__dir_read(&dir, path, false, err));
-    leat__dir_sort(&dir, strcmp);
-    const char *begin = !pattern && is_output(&dir) ? "kept-" : "";
-    for (size_t i = 0; i < dir.count; i++) {
-        const char *entry = leat__dir_name(&dir, i);
-        leat__entry_kind kind = dir.entries[i].kind;
+    LEAT_GO(rc, out, enter_folder(&here, path, err));
+    const leat__dir *dir = &here.dir;
+    const char *begin = !pattern && is_output(dir) ? "kept-" : "";
+    for (size_t i = 0; i < dir->count; i++) {
+        const char *entry = leat__dir_name(dir, i);
+        leat__entry_kind kind = dir->entries[i].kind;
         leat__buf_clear(&name);
         LEAT_GO(rc, out, leat__path_join(&name, path, entry));
         if (pattern ? kind == LEAT__ENTRY_FILE && fnmatch(pattern, entry, FNM_PERIOD) == 0
@@ -193,11 +213,11 @@ static int add_folder(leat__text_files *f, const char *path, const char *pattern
             !leat__str_starts(entry, begin) && !leat__output_name(entry) && !f->ignored)
             f->ignored = leat__strdup(LEAT__MEM_CURATE, leat__buf_str(&name));
         if (!pattern && kind == LEAT__ENTRY_FOLDER && entry[0] != '.')
-            LEAT_GO(rc, out, add_folder(f, leat__buf_str(&name), NULL, depth + 1, err));
+            LEAT_GO(rc, out, add_folder(f, leat__buf_str(&name), NULL, &here, err));
     }
 out:
     leat__buf_reset(&name);
-    leat__dir_reset(&dir);
+    leat__dir_reset(&here.dir);
     return rc;
 }
 
@@ -207,7 +227,7 @@ static int add_pattern(leat__text_files *f, const char *input, leat_error *err)
     char *folder = slash ? leat__strndup(LEAT__MEM_CURATE, input, (size_t)(slash - input) + (slash == input))
                          : leat__strdup(LEAT__MEM_CURATE, ".");
     if (!folder) return leat__fail_nomem(err, strlen(input), "a path");
-    int rc = add_folder(f, folder, slash ? slash + 1 : input, 0, err);
+    int rc = add_folder(f, folder, slash ? slash + 1 : input, NULL, err);
     leat__free(folder);
     return rc;
 }
@@ -229,7 +249,7 @@ static int add_input(leat__text_files *f, const char *input, leat_error *err)
         return rc;
     }
     if (kind == LEAT__ENTRY_FOLDER) {
-        LEAT_TRY(add_folder(f, input, NULL, 0, err));
+        LEAT_TRY(add_folder(f, input, NULL, NULL, err));
         if (f->count > before) return 0;
         return leat__fail(err, LEAT_ENOENT, "%s: has no .jsonl, .ndjson or .json files (also .gz and .zst)",
                           input);

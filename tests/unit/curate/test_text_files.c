@@ -247,6 +247,16 @@ static void outputs_that_are_inputs(void **state)
     leat__text_files_reset(&f);
 }
 
+static void a_link_to_a_folder_above_is_named(void **state)
+{
+    leat__text_files f;
+    leat_error err = {0};
+    put_text("loop/deep/a.jsonl", "{}\n");
+    assert_int_equal(symlink("../../loop", in_box("loop/deep/back")), 0);
+    assert_int_equal(open_files(&f, "loop", NULL, 1 << 20, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "loop/deep/back: a link leads back to a folder above it"));
+}
+
 static void byte_order_mark(void **state)
 {
     leat__text_files f;
@@ -399,6 +409,7 @@ int main(void)
         cmocka_unit_test(finding),
         cmocka_unit_test(other_formats_are_refused),
         cmocka_unit_test(files_beside_kept_ones_are_named),
+        cmocka_unit_test(a_link_to_a_folder_above_is_named),
         cmocka_unit_test(lines_are_whole),
         cmocka_unit_test(a_line_can_be_too_long),
         cmocka_unit_test(chunks_of_short_lines),
