@@ -289,6 +289,9 @@ static int add_profile(leat__rule_set *set, const char *name, leat_error *err)
     for (size_t i = 0; i < LEAT_COUNT(profiles); i++) {
         known[i] = profiles[i].info.name;
         if (!leat__str_eq(known[i], name)) continue;
+        for (unsigned k = 0; k < set->count; k++)
+            if (set->rule[k].profile == known[i])
+                return leat__fail(err, LEAT_EINVAL, "`profile`: \"%s\" appears twice", name);
         for (unsigned k = 0; k < profiles[i].count; k++) {
             const profile_rule *p = &profiles[i].rule[k];
             leat__rule r = {p->score, p->bound, true, p->threshold, known[i]};

@@ -17,6 +17,8 @@ static void profiles_have_rules(void **state)
     leat_error err;
     assert_code(LEAT_EINVAL, leat__rule_set_profile(&set, "gopher@papr", &err));
     assert_contains(err.message, "gopher@paper?");
+    assert_code(LEAT_EINVAL, leat__rule_set_profile(&set, "c4@paper, gopher@paper,c4@paper", &err));
+    assert_contains(err.message, "\"c4@paper\" appears twice");
 }
 
 static void thresholds_change(void **state)
