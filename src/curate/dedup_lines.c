@@ -70,9 +70,10 @@ typedef struct worker {
 
 /* ---- pieces ---- */
 
+/* True for white space of ASCII, as between words: also for the separators U+001C to U+001F. */
 static bool is_blank(uint8_t c)
 {
-    return c == ' ' || (c >= '\t' && c <= '\r');
+    return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= 0x1f);
 }
 
 /* Returns the offset after the next newline, or len. */

@@ -87,6 +87,11 @@ static void repeated_lines_are_removed(void **state)
 /* The same bytes for any threads and memory, including slices. */
 static void blank_lines_stay(void **state)
 {
+    put_text("us.jsonl",
+             "{\"text\":\"b\\na\\n\\u001fa\\u001c\\n\\u001e\"}\n"); /* white space between words */
+    leat_dedup_opts us = lines_opts("us.jsonl", "us", LEAT_LEVEL_LINE);
+    dedup_ok(&us, &st);
+    is_file("us/kept-00000.jsonl", "{\"text\":\"b\\na\\n\\u001e\"}\n");
     put_text("bl.jsonl", "{\"text\":\"alpha\\n\\n\"}\n{\"text\":\"y\\n\\n\\nalpha\"}\n");
     leat_dedup_opts o = lines_opts("bl.jsonl", "bl", LEAT_LEVEL_LINE);
     dedup_ok(&o, &st);
