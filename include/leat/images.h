@@ -77,7 +77,7 @@ typedef struct leat_check_stats {
     uint64_t found;       /* rows with an issue */
     uint64_t ignored;     /* files skipped because of their names */
     uint64_t bytes_in, bytes_out;
-    uint64_t budget_peak_bytes;
+    uint64_t budget_peak_bytes; /* with images too large for the budget, processed alone */
     double seconds, cpu_seconds;
     leat_check_issue issues[LEAT_CHECK_ISSUES_MAX];
     uint64_t resumed; /* rows taken from an interrupted run, from OUTPUT.scores */

@@ -171,6 +171,19 @@ def test_samples_that_are_read_with_the_list_count(tmp_path, monkeypatch):
         shard.unlink()
 
 
+def test_the_peak_counts_images_that_are_processed_alone(tmp_path, monkeypatch):
+    """Without `memory`, a large image was not counted; with it, 6 bytes per pixel whatever the sampling."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one").mkdir()
+    Image.new("RGB", (8000, 6000)).save("one/large.jpg", progressive=True)  # 4:2:0: 3 bytes per pixel
+    coefs = 8000 * 6000 * 3
+    for call in CALLS:
+        given = {} if call == "check" else {"images": "keep"}
+        for how in ({}, {"memory": "250M"}):
+            peak = CALLS[call]("one", threads=1, **given, **how)["budget_peak_bytes"]
+            assert coefs <= peak < 1.1 * coefs, (call, how)
+
+
 def test_a_refusal_that_cannot_name_enough_says_what_to_do(tmp_path, monkeypatch):
     """Of many samples only the first are read for it: here the large image comes after them."""
     monkeypatch.chdir(tmp_path)

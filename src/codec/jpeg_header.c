@@ -181,10 +181,12 @@ int leat__jpeg_header_read(const uint8_t *data, size_t len, leat__jpeg_header *h
         size_t n = be16(data + pos);
         if (n < 2) return bad(err, pos, "marker segment shorter than its length field");
         if (!leat__range_inside(pos, n, len)) break;
-        LEAT_TRY(read_segment(&w, marker, data + pos + 2, n - 2, pos - 2, err));
+        const uint8_t *seg = data + pos + 2;
+        LEAT_TRY(read_segment(&w, marker, seg, n - 2, pos - 2, err));
         pos += n;
         if (marker != SOS) continue;
         if (!w.frame) return bad(err, pos, "scan without a frame header");
+        header->separate_scans = n > 2 && seg[0] < header->components;
         finish(&w, pos);
         return 0;
     }
@@ -201,6 +203,19 @@ bool leat__jpeg_header_quant(const leat__jpeg_header *h, uint16_t quant[64])
             quant[8 * y + d - y] = (uint16_t)(h->quant_wide ? be16(h->quant + 2 * k) : h->quant[k]);
         }
     return true;
+}
+
+uint64_t leat__jpeg_header_coefs(const leat__jpeg_header *h)
+{
+    uint32_t across = 1, down = 1;
+    uint64_t blocks = 0; /* per MCU */
+    for (uint32_t c = 0; c < h->components; c++) {
+        across = LEAT_MAX(across, h->component[c].h);
+        down = LEAT_MAX(down, h->component[c].v);
+        blocks += (uint64_t)h->component[c].h * h->component[c].v;
+    }
+    return leat__ceil_div(h->width, 8 * across) * leat__ceil_div(h->height, 8 * down) * blocks * 64 *
+           sizeof(int16_t);
 }
 
 void leat__jpeg_header_describe(const leat__jpeg_header *header, char *out, size_t size)

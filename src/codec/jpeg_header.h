@@ -20,6 +20,7 @@ typedef struct leat__jpeg_header {
     } component[4];
     leat__jpeg_colour colour;
     bool progressive, arithmetic, lossless;
+    bool separate_scans; /* the first scan lacks components, which later scans have */
     uint32_t restart_interval;
     uint32_t orientation;
     size_t scan_offset;   /* first entropy-coded byte of the first scan */
@@ -33,6 +34,13 @@ int leat__jpeg_header_read(const uint8_t *data, size_t len, leat__jpeg_header *h
 
 /* Returns the quantisation table of the first component, row by row. False when there is none. */
 bool leat__jpeg_header_quant(const leat__jpeg_header *header, uint16_t quant[64]) LEAT_MUST_CHECK;
+
+/* Returns the bytes of all coefficients, in whole MCUs. A decoder holds them if the file has many scans. */
+uint64_t leat__jpeg_header_coefs(const leat__jpeg_header *header);
+static inline bool leat__jpeg_header_many_scans(const leat__jpeg_header *header)
+{
+    return header->progressive || header->separate_scans;
+}
 
 /* Writes a description such as "jpeg 4:2:0 progressive" to out, as in leat__image_info. */
 void leat__jpeg_header_describe(const leat__jpeg_header *header, char *out, size_t size);

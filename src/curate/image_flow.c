@@ -182,18 +182,20 @@ static int stage_look(void *cookie, void *ctx, leat_task *task, leat_error *err)
     return 0;
 }
 
-/* Processes a record with a large image alone. */
-static int look_alone(flow_run *f, leat__records *run, leat__record *r, leat__image_facts *facts,
-                      leat_error *err)
+/* Processes a record with a large image alone. `charged`: the bytes of its task in the budget. */
+static int look_alone(flow_run *f, portion *p, uint32_t at, uint64_t charged, leat_error *err)
 {
     leat__image_looker *l = NULL;
+    leat__records *run = p->run;
+    leat__record *r = &run->record[at];
     leat_error why = {0};
     LEAT_TRY(load_record(f, run, r, err));
     run->decode = 0;
     leat__pack_memory_measure(&f->plan, f->source, run, r);
-    LEAT_TRY(settle(r, leat__pack_memory_ask(&f->allowance, run->decode, &why), &why, err));
+    const uint64_t more = held(p) - LEAT_MIN(held(p), charged) + run->decode;
+    LEAT_TRY(settle(r, leat__pack_memory_ask(&f->allowance, more, &why), &why, err));
     LEAT_TRY(leat__image_looker_open(&l, &f->limits, err));
-    int rc = look_at(f, l, run, r, facts, err);
+    int rc = look_at(f, l, run, r, &p->facts[at], err);
     leat__image_looker_close(&l);
     return rc;
 }
@@ -210,7 +212,7 @@ static int take_all(flow_run *f, leat_error *err)
         int rc = 0;
         for (uint32_t i = 0; i < p->run->count && rc == 0; i++, done++) {
             leat__record *r = &p->run->record[i];
-            if (p->run->large) rc = look_alone(f, p->run, r, &p->facts[i], err);
+            if (p->run->large) rc = look_alone(f, p, i, task->bytes, err);
             leat__chain_add(&f->chain, p->run, r);
             if (rc == 0)
                 rc = pass->take(pass->cookie, leat__records_str(p->run, r->key), r->key_size, &p->facts[i],
@@ -317,11 +319,7 @@ static int open_tables(flow_run *f, leat_error *err)
 static void tear_down(flow_run *f)
 {
     leat_flow_close(&f->flow);
-    if (f->allowance.budget) {
-        leat_budget_stats bs;
-        leat_budget_read(f->allowance.budget, &bs);
-        f->pass->budget_peak = bs.peak;
-    }
+    f->pass->budget_peak = leat__pack_memory_peak(&f->allowance);
     leat__pack_memory_close(&f->allowance);
     leat_pool_close(&f->pool);
     leat__records_pool_reset(&f->spare);

@@ -14,6 +14,7 @@
 #include "codec/animation.h"
 #include "codec/jpeg_coef.h"
 #include "codec/jpeg_entries.h"
+#include "codec/jpeg_header.h"
 #include "codec/jpeg_scan.h"
 #include "codec/planes.h"
 #include "codec/raw.h"
@@ -591,7 +592,6 @@ int leat__encoder_image(leat__encoder *e, leat__records *run, leat__record *r, l
 static uint64_t decoder_bytes(const leat__image_info *info)
 {
     switch (info->codec) {
-    case LEAT__CODEC_JPEG: return info->progressive ? 6 : 0;
     case LEAT__CODEC_PNG:
     case LEAT__CODEC_WEBP: return 0; /* decoded row by row, or in place */
     case LEAT__CODEC_TIFF:
@@ -600,6 +600,18 @@ static uint64_t decoder_bytes(const leat__image_info *info)
     default: break;
     }
     return leat__codec_facts_of(info->codec)->memory;
+}
+
+/* Returns the bytes that decoding an image takes, or making tiles of it: the coefficients twice and the pixels
+ * twice. */
+static uint64_t work_bytes(const leat__image_info *info, bool tiling, const uint8_t *data, size_t len)
+{
+    const uint64_t pixels = (uint64_t)info->width * info->height;
+    leat__jpeg_header h;
+    if (info->codec != LEAT__CODEC_JPEG || leat__jpeg_header_read(data, len, &h, NULL) != 0)
+        return pixels * (tiling ? 18 : decoder_bytes(info));
+    if (tiling) return 2 * leat__jpeg_header_coefs(&h) + pixels * 6;
+    return leat__jpeg_header_many_scans(&h) ? leat__jpeg_header_coefs(&h) : 0;
 }
 
 /* Returns a bound on the bytes that the encoder adds to a run for an image stored as one value. */
@@ -628,8 +640,7 @@ leat__encode_bytes leat__encode_need(const leat__encode_plan *plan, const uint8_
     leat__encode_bytes need = {.work = (uint64_t)info.width * 256}; /* bands of rows */
     bool tiling =
         plan->images == LEAT_IMAGES_TILED && (codec == LEAT__CODEC_JPEG || codec == LEAT__CODEC_TILE);
-    if (tiling) need.work += pixels * 18; /* coefficients twice, pixels twice */
-    else need.work += pixels * decoder_bytes(&info);
+    need.work += work_bytes(&info, tiling, data, len);
     uint32_t w = info.width, h = info.height;
     leat__encode_size(plan->max_side, &w, &h);
     const uint64_t pixel = (uint64_t)info.channels * leat__sample_bytes(info.type);

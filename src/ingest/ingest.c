@@ -578,8 +578,8 @@ static int tell(const ingest *in, leat_error *err)
 }
 
 /* Processes one record of a run with a large image: reads it, encodes it with a separate encoder,
- * places it, and frees all memory before the next. */
-static int place_large(ingest *in, leat__records *run, leat__record *r, leat_error *err)
+ * places it, and frees all memory before the next. `charged`: the bytes of the run in the budget. */
+static int place_large(ingest *in, leat__records *run, leat__record *r, uint64_t charged, leat_error *err)
 {
     void *e = NULL;
     leat_error why = {0};
@@ -588,8 +588,9 @@ static int place_large(ingest *in, leat__records *run, leat__record *r, leat_err
     filter_record(in, run, r);
     run->decode = run->result = 0;
     if (!r->excluded) leat__pack_memory_measure(&in->plan, in->source, run, r);
-    LEAT_TRY(
-        settle(run, r, leat__pack_memory_ask(&in->allowance, run->decode + run->result, &why), &why, err));
+    const uint64_t held = leat__records_held(run);
+    const uint64_t more = held - LEAT_MIN(held, charged) + run->decode + run->result;
+    LEAT_TRY(settle(run, r, leat__pack_memory_ask(&in->allowance, more, &why), &why, err));
     if (!r->failed) rc = setup_encode(in, NULL, &e, err);
     if (rc == 0 && e) rc = encode_record(in, e, run, r, err);
     teardown_encode(in, e);
@@ -607,7 +608,7 @@ static int place_all(ingest *in, leat_error *err)
         leat__records *run = task->data;
         int rc = 0;
         for (uint32_t i = 0; i < run->count && rc == 0; i++)
-            rc = run->large ? place_large(in, run, &run->record[i], err)
+            rc = run->large ? place_large(in, run, &run->record[i], task->bytes, err)
                             : place(in, run, &run->record[i], err);
         leat_task_release(task);
         if (rc == 0) rc = tell(in, err);
@@ -667,11 +668,7 @@ static int finish(ingest *in, leat_error *err)
 static void tear_down(ingest *in, bool discard)
 {
     leat_flow_close(&in->flow);
-    if (in->allowance.budget) {
-        leat_budget_stats bs;
-        leat_budget_read(in->allowance.budget, &bs);
-        in->stats->budget_peak_bytes = bs.peak;
-    }
+    in->stats->budget_peak_bytes = leat__pack_memory_peak(&in->allowance);
     leat__pack_memory_close(&in->allowance);
     leat_pool_close(&in->pool);
     leat_packer_close(&in->packer);

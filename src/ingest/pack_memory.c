@@ -55,11 +55,23 @@ int leat__pack_memory_fits(const leat__pack_memory *a, uint64_t bytes, leat_erro
                       leat__as_size(bytes).text, leat__as_size(bytes + a->others).text);
 }
 
-int leat__pack_memory_ask(const leat__pack_memory *a, uint64_t bytes, leat_error *err)
+int leat__pack_memory_ask(leat__pack_memory *a, uint64_t bytes, leat_error *err)
 {
-    if (bytes <= a->ceiling) return 0;
-    return leat__fail(err, LEAT_EBUDGET, "an image needs %s of memory, more than the %s available",
-                      leat__as_size(bytes).text, leat__as_size(a->ceiling).text);
+    leat_budget_stats stats;
+    if (bytes > a->ceiling)
+        return leat__fail(err, LEAT_EBUDGET, "an image needs %s of memory, more than the %s available",
+                          leat__as_size(bytes).text, leat__as_size(a->ceiling).text);
+    leat_budget_read(a->budget, &stats);
+    a->alone = LEAT_MAX(a->alone, stats.used + bytes);
+    return 0;
+}
+
+uint64_t leat__pack_memory_peak(const leat__pack_memory *a)
+{
+    leat_budget_stats stats;
+    if (!a->budget) return 0;
+    leat_budget_read(a->budget, &stats);
+    return LEAT_MAX(stats.peak, a->alone);
 }
 
 /* ---- the budget that is enough ---- */

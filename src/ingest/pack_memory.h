@@ -20,6 +20,7 @@ typedef struct leat__pack_memory {
     uint64_t ceiling; /* images that need more are refused */
     uint64_t most;    /* the limit for images in a flow with a small budget */
     uint64_t others;  /* bytes that such a flow needs besides the image */
+    uint64_t alone;   /* peak of the flow's bytes and an image that is processed alone */
 } leat__pack_memory;
 
 /* Sets the limits. Default: 128 MiB per thread, at least 256 MiB, but never more than half of the
@@ -27,6 +28,8 @@ typedef struct leat__pack_memory {
 int leat__pack_memory_open(leat__pack_memory *a, const leat_ingest_opts *opts, uint32_t threads,
                            leat_error *err) LEAT_MUST_CHECK;
 void leat__pack_memory_close(leat__pack_memory *a);
+/* Returns the peak of the bytes in use, with images that were processed alone. */
+uint64_t leat__pack_memory_peak(const leat__pack_memory *a);
 
 /* Returns the scratch memory that a flow declares for its decoding stage. `least`: minimum with any
  * budget; `in`, `out`: bytes of a task before and after that stage. A small budget set by the user is
@@ -64,7 +67,8 @@ uint64_t leat__pack_memory_enough(const leat_ingest_opts *opts, const leat__pack
 int leat__pack_memory_explain(int rc, const leat_ingest_opts *opts, const leat__pack_flow *flow,
                               leat_error *err);
 
-/* Fails with LEAT_EBUDGET when `bytes` is too much even for a single image in flight. */
-int leat__pack_memory_ask(const leat__pack_memory *a, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;
+/* Fails with LEAT_EBUDGET when `bytes` is too much even for a single image in flight. Otherwise counts them
+ * in the peak: the image is processed alone, outside the budget. Called by one thread. */
+int leat__pack_memory_ask(leat__pack_memory *a, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -38,6 +38,38 @@ static void says_what_libjpeg_says(void **state)
     }
 }
 
+/* The bytes that libjpeg allocates for coefficients: whole MCUs of all components. */
+static void counts_the_coefficients(void **state)
+{
+    uint32_t separate = 0;
+    for (size_t k = 0; k < JPEG_KINDS; k++) {
+        bytes b = make_jpeg(&jpeg_kinds[k], 123, 45, 80, 1);
+        leat__jpeg_header h;
+        struct jpeg_decompress_struct c;
+        struct jpeg_error_mgr e;
+        uint64_t want = 0;
+        assert_int_equal(leat__jpeg_header_read(b.data, b.len, &h, NULL), 0);
+        c.err = jpeg_std_error(&e);
+        jpeg_create_decompress(&c);
+        jpeg_mem_src(&c, b.data, b.len);
+        jpeg_read_header(&c, TRUE);
+        const bool many = jpeg_has_multiple_scans(&c);
+        jpeg_start_decompress(&c); /* sets the numbers of blocks */
+        for (int i = 0; i < c.num_components; i++) {
+            const jpeg_component_info *p = &c.comp_info[i];
+            const uint64_t across = (p->width_in_blocks + p->h_samp_factor - 1u) / p->h_samp_factor;
+            const uint64_t down = (p->height_in_blocks + p->v_samp_factor - 1u) / p->v_samp_factor;
+            want += across * p->h_samp_factor * down * p->v_samp_factor * sizeof(JBLOCK);
+        }
+        assert_int_equal(leat__jpeg_header_coefs(&h), want);
+        assert_int_equal(leat__jpeg_header_many_scans(&h), many);
+        separate += many && !h.progressive;
+        jpeg_destroy_decompress(&c);
+        free(b.data);
+    }
+    assert_true(separate > 0);
+}
+
 static void a_table_that_is_missing_or_damaged_is_not_there(void **state)
 {
     bytes b = make_jpeg(&jpeg_kinds[0], 20, 20, 80, 1);
@@ -120,6 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_what_libjpeg_says),
+        cmocka_unit_test(counts_the_coefficients),
         cmocka_unit_test(a_table_that_is_missing_or_damaged_is_not_there),
         cmocka_unit_test(describes_the_sampling),
         cmocka_unit_test(every_cut_and_byte_is_safe),

@@ -27,6 +27,7 @@ static void test_by_threads(void **state)
     assert_int_equal(a.large, one.limit / 2);
     assert_int_equal(leat__pack_memory_ask(&a, a.ceiling, &err), 0);
     assert_int_equal(leat__pack_memory_ask(&a, a.ceiling + 1, &err), LEAT_EBUDGET);
+    assert_int_equal(leat__pack_memory_peak(&a), a.ceiling); /* refused images are not processed */
     leat__pack_memory_close(&a);
     assert_int_equal(leat__pack_memory_open(&a, &o, 8, &err), 0);
     leat_budget_read(a.budget, &eight);
@@ -48,6 +49,24 @@ static void test_as_asked(void **state)
     assert_int_equal(stats.limit, 64 * MIB);
     assert_int_equal(a.large, UINT64_MAX); /* nothing is processed outside the budget */
     leat__pack_memory_close(&a);
+}
+
+/* An image that is processed alone is counted besides what the flow holds then. */
+static void test_peak(void **state)
+{
+    leat_ingest_opts o;
+    leat__pack_memory a;
+    leat_error err;
+    leat_ingest_opts_init(&o);
+    assert_int_equal(leat__pack_memory_open(&a, &o, 1, &err), 0);
+    assert_int_equal(leat_budget_try(a.budget, LEAT_BUDGET_OTHER, 5 * MIB), 0);
+    assert_int_equal(leat__pack_memory_peak(&a), 5 * MIB);
+    assert_int_equal(leat__pack_memory_ask(&a, 20 * MIB, &err), 0);
+    leat_budget_release(a.budget, LEAT_BUDGET_OTHER, 5 * MIB);
+    assert_int_equal(leat__pack_memory_ask(&a, 10 * MIB, &err), 0);
+    assert_int_equal(leat__pack_memory_peak(&a), 25 * MIB);
+    leat__pack_memory_close(&a);
+    assert_int_equal(leat__pack_memory_peak(&a), 0);
 }
 
 /* A small budget is declared as a whole, and the number that a refusal names is enough. */
@@ -80,6 +99,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_threads),
         cmocka_unit_test(test_as_asked),
+        cmocka_unit_test(test_peak),
         cmocka_unit_test(test_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
