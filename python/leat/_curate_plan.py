@@ -27,7 +27,17 @@ _COST = {"pack": (13.5, 40.0), "keep": (4.1, 30.0), "check": (3.1, 42.0), "embed
          "dump": (0.5, 15.0)}
 # Memory of a thread: bytes, and bytes per byte of an encoded image. Packing transforms the images
 _THREAD = {"pack": (12e6, 35), "check": (2e6, 10), "train": (2e6, 10), "embed": (2e6, 10), "tag": (2e6, 10), "dedup": (1e6, 0)}
-_COLUMNS = {"check": 2100, "dedup": 90, "semantic": 120, "select": 120}  # bytes of a row
+# Bytes on disk, measured: a row of a step's columns and lists; what each file of columns has besides its rows; and per row what a
+# step deletes before it ends (the list of its rows, and the scores that check keeps between its passes)
+_COLUMNS = {"check": 2200, "dedup": 128, "semantic": 250, "select": 154, "tag": 200}
+_FILE = 12_000
+_MEANWHILE = {"check": 2800, "embed": 70, "dedup": 110, "select": 110}
+# The page: at most this many pictures, of at most this many bytes each; they are stored as PNG, larger than the JPEGs of small images
+_PICTURES, _PICTURE, _PAGE = 24 + 2 * 2 * 8 + 5 * 16, 64_000, 50_000
+# Memory of a process, measured: the program, the largest rest that earlier steps left, and of select a row's columns
+_PROGRAM, _LEFT, _SELECT_ROW = 42 * 10**6, 10**7, 505
+_ROW = {"check": 100, "embed": 130, "dedup": 400, "semantic": 36}
+_BATCHES = 10**7  # images of embed and their vectors
 
 
 @functools.lru_cache(maxsize=64)
@@ -133,23 +143,46 @@ def _threads(run: Run, step: str, found: dict[str, Any], cpus: int) -> int:
 def _memory(run: Run, step: str, found: dict[str, Any], cpus: int) -> int:
     """Returns the bytes of a step: the part that grows with the number of images, its threads, and the program."""
     dim, samples = _dim(run), found["samples"]
-    per_row = {"dedup": 300, "semantic": 36, "select": 65 + 4 * dim * run.on("embed")}.get(step, 0)
+    if step == "select":
+        vectors = 4 * dim * (run.on("embed") and needs_vectors(run.steps["select"] or {}))
+        rows = samples * (_SELECT_ROW + vectors) + _wanted(run, samples) * vectors  # chosen vectors are held twice
+    else:
+        rows = samples * _ROW.get(step, 0) + _BATCHES * (step == "embed")
     centres = int(math.sqrt(samples)) * dim * 4 * 33 if step == "semantic" else 0
     in_place = step == "pack" and run.in_place
-    return samples * per_row + centres + (0 if in_place else _threads(run, step, found, cpus)) + 64 * 10**6
+    return rows + centres + (0 if in_place else _threads(run, step, found, cpus)) + _PROGRAM + _LEFT
 
 
 def _disk(run: Run, step: str, samples: int, size: int) -> int:
+    """Returns the bytes that a step leaves."""
     if step == "pack":
-        return 0 if run.in_place else int(size * 1.02)
+        return 0 if run.in_place else int(size * 1.02) + 60 * samples
     if step == "embed":
-        return samples * (4 * _dim(run) + 60) * 2  # the parts and the pack
-    if step == "tag":
-        return samples * 200
+        return samples * (4 * _dim(run) + 80) + _FILE
     if step == "dump":
-        target = dump_target(run)
-        return int(size * _wanted(run, samples) / max(samples, 1)) if target and "://" not in target else samples * 50
-    return samples * _COLUMNS.get(step, 0)
+        target, wanted = dump_target(run), _wanted(run, samples)
+        return int(size * wanted / max(samples, 1)) * bool(target and "://" not in target) + wanted * 30
+    return samples * _COLUMNS[step] + _FILE if step in _COLUMNS else 0
+
+
+def _meanwhile(run: Run, step: str, samples: int) -> int:
+    """Returns the bytes on disk that a step deletes before it ends."""
+    parts = 4 * _dim(run) if step == "embed" else 0
+    return samples * (_MEANWHILE.get(step, 0) + parts)
+
+
+def _report(samples: int, size: int) -> int:
+    """Returns the most that the page takes: how many pictures it has is known only after the steps."""
+    return min(_PICTURES, 4 * samples) * min(4 * size // max(samples, 1), _PICTURE) + _PAGE
+
+
+def _most_disk(run: Run, rows: list[dict[str, Any]], found: dict[str, Any], report: int) -> int:
+    """Returns the most that the run has on disk at any time."""
+    left = most = 0
+    for row in rows:
+        left += row["disk_bytes"]
+        most = max(most, left + _meanwhile(run, row["step"], found["samples"]))
+    return max(most, left + report)
 
 
 def _row(run: Run, step: str, found: dict[str, Any], cpus: int) -> dict[str, Any]:
@@ -210,7 +243,7 @@ def _over_limit(run: Run, steps: list[str], samples: int) -> str:
     return f"{step} needs {_size(need)} of memory, more than the {_size(given)} given"
 
 
-def _short(run: Run, rows: list[dict[str, Any]], samples: int, available: int) -> str:
+def _short(run: Run, rows: list[dict[str, Any]], samples: int, disk: int, available: int) -> str:
     """Returns what does not fit, or ""."""
     if over := _over_limit(run, [row["step"] for row in rows], samples):
         return over
@@ -224,7 +257,7 @@ def _short(run: Run, rows: list[dict[str, Any]], samples: int, available: int) -
     there = 0
     for folder, _, files in os.walk(run.folder):
         there += sum(os.path.getsize(os.path.join(folder, name)) for name in files if os.path.isfile(os.path.join(folder, name)))
-    wanted, free = sum(row["disk_bytes"] for row in rows) - there, shutil.disk_usage(place).free
+    wanted, free = disk - there, shutil.disk_usage(place).free
     return f"{run.folder}: {_size(wanted)} are needed, {_size(free)} are free there" if wanted > free else ""
 
 
@@ -238,8 +271,10 @@ def make(run: Run) -> dict[str, Any]:
     sanity = (f"{memory / GB:.0f} GB of memory for {cpus} vCPU{'s' * (cpus > 1)}; the rule of thumb is "
               f"{_RULE_RAM * cpus / GB:.0f} GB, and {_RULE_VRAM * cpus / GB:.0f} GB of GPU memory where a model runs")
     known = [row["hours"] for row in rows if row["hours"] is not None]
+    report = _report(found["samples"], found["bytes"])
+    disk = _most_disk(run, rows, found, report)
     return {"samples": found["samples"], "bytes": found["bytes"], "steps": rows, "hours": sum(known),
             "incomplete": len(known) < len(rows), "memory_bytes": max(row["memory_bytes"] for row in rows),
-            "disk_bytes": sum(row["disk_bytes"] for row in rows), "traffic_bytes": sum(row["traffic_bytes"] for row in rows),
+            "disk_bytes": disk, "report_bytes": report, "traffic_bytes": sum(row["traffic_bytes"] for row in rows),
             "cpus": cpus, "gpus": gpus(), "machine": guide.get("machine"), "sanity": sanity,
-            "short": _short(run, rows, found["samples"], int(here.get("memory_available_bytes") or 0))}
+            "short": _short(run, rows, found["samples"], disk, int(here.get("memory_available_bytes") or 0))}

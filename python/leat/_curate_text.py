@@ -40,7 +40,8 @@ def plan(made: dict[str, Any]) -> str:
               size(row["traffic_bytes"])) for row in made["steps"]]
     more = ", and what depends on the model" if made["incomplete"] else ""
     lines = [f"{counted(made['samples'], 'image')}, {size(made['bytes'])}", _table(rows, (1, 2, 3, 4, 5)),
-             f"in all {duration(made['hours'])}{more}; {size(made['disk_bytes'])} of disk, {size(made['traffic_bytes'])} of traffic",
+             f"in all {duration(made['hours'])}{more}; at most {size(made['disk_bytes'])} of disk, with files "
+             f"that are deleted again and a report of up to {size(made['report_bytes'])}; {size(made['traffic_bytes'])} of traffic",
              made["sanity"]]
     if made["machine"]:
         lines.append(f"suggested machine for this many images: {made['machine']}")
