@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -75,6 +76,26 @@ def test_strategies_combine(box):
     _, even = select(box, "folders.leat", {"strategy": "balance", "column": "folder", "distribution": {"b": 0.9}}, count=50)
     keys = np.array(even.keys)[even.column("selected") == 1]
     assert sum(key.startswith("b/") for key in keys) == 45
+
+
+def test_balance_takes_the_first_of_equal_shares(tmp_path):
+    """24 / 7.5 and 8 / 2.5 are equal, but not after a division by 60."""
+    labels = np.random.default_rng(15).choice(5, 60, p=[.4, .3, .1, .1, .1])
+    with leat.Writer(tmp_path / "t.leat", {"label": "int"}) as writer:
+        for label in labels:
+            writer.append({"label": int(label)})
+    leat.select(tmp_path / "t.leat", tmp_path / "o.leat", {"strategy": "balance", "column": "label", "distribution": "input"}, count=30)
+    counts, want = np.bincount(labels), []
+    for _ in range(30):
+        left = [row for row in range(60) if row not in want]
+        have = np.bincount(labels[want], minlength=5) if want else np.zeros(5, int)
+        want.append(max(left, key=lambda row: (Fraction(2 * int(counts[labels[row]]), 2 * int(have[labels[row]]) + 1), -row)))
+    with leat.open(tmp_path / "o.leat") as rows:
+        order = rows.column("order")
+        chosen = sorted(np.flatnonzero(order >= 0).tolist(), key=lambda row: order[row])
+        scores = rows.column("score")[chosen]
+    assert chosen == want
+    assert abs(scores[0] - 24 / 60 / 0.5) < 1e-12  # the share is that of all rows
 
 
 def test_a_selection_is_taken_everywhere(box, images, tmp_path):

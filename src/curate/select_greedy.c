@@ -54,6 +54,7 @@ typedef struct greedy {
     uint32_t *of;    /* group of each row; NULL when there is only one */
     uint32_t *first; /* one row of each group, which gives its groups in the balances */
     double *factor;  /* logarithm of each group's factor, for the current choice */
+    double base;     /* see base_of */
     uint32_t *rows;  /* memory of all heaps */
     heap *heaps;     /* by member, then group */
     best *found;     /* by member */
@@ -87,6 +88,15 @@ static double factor_of(const greedy *s, uint32_t group)
         factor += x->strength * log2(x->want[at] / ((double)x->have[at] + 0.5));
     }
     return factor;
+}
+
+/* Returns the logarithm of what all factors lack because `want` is not divided by its sum. */
+static double base_of(const leat__greedy *g)
+{
+    double base = 0;
+    for (uint32_t b = 0; b < g->balances; b++)
+        if (g->balance[b].sum > 0) base -= g->balance[b].strength * log2(g->balance[b].sum);
+    return base;
 }
 
 /* ---- heaps: the highest bound first, the lower row of equal ones ---- */
@@ -380,7 +390,7 @@ static int run_choices(greedy *s, leat_error *err)
         g->distances += last;
         if (top.row == NONE) return 0;
         pop(s, &s->heaps[(uint64_t)from * s->groups + top.group]);
-        LEAT_TRY(take_choice(s, top.row, product(top.score), err));
+        LEAT_TRY(take_choice(s, top.row, product(top.score + s->base), err));
     }
     return 0;
 }
@@ -461,6 +471,7 @@ static int set_up(greedy *s, leat_error *err)
     s->compare = leat__distance_dsp_for(leat__cpu_flags())->rows;
     s->members = (uint32_t)LEAT_MIN(leat__thread_team_size(g->crew), n);
     s->groups = 1;
+    s->base = base_of(g);
     if (g->balances > 0) LEAT_TRY(join_groups(s, err));
     s->bound = LEAT_NEW_ARRAY(CURATE, double, n);
     s->near = LEAT_NEW_ARRAY(CURATE, float, n);

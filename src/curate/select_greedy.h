@@ -35,9 +35,10 @@ typedef enum leat__row_state {
 typedef struct leat__balance {
     uint32_t groups;
     uint32_t *of;   /* group of each row */
-    double *want;   /* share of each group */
+    double *want;   /* share of each group, times `sum` */
     uint64_t *have; /* number of rows chosen in each group */
     double strength;
+    double sum; /* of `want`, which stays undivided: quotients of counts that are equal compare as equal */
 } leat__balance;
 
 typedef struct leat__greedy {

@@ -354,9 +354,7 @@ static int add_balance(leat__selecting *s, const leat_select_strategy *of, doubl
     b->strength = of->strength != 0 ? of->strength : 1;
     int rc = value && codes && b->of ? fill_balance(s, of, b, value, codes, err)
                                      : leat__fail_nomem(err, n * 16, "groups");
-    double sum = 0;
-    for (uint32_t g = 0; rc == 0 && g < b->groups; g++) sum += b->want[g];
-    for (uint32_t g = 0; rc == 0 && g < b->groups && sum > 0; g++) b->want[g] /= sum;
+    for (uint32_t g = 0; rc == 0 && g < b->groups; g++) b->sum += b->want[g];
     for (uint64_t i = 0; rc == 0 && i < s->rows; i++) shown[i] = (double)value[i];
     leat__free(value);
     leat__free(codes);
