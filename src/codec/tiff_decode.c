@@ -106,7 +106,11 @@ static void source_unmap(thandle_t h, void *base, toff_t size)
 static int on_error(TIFF *tif, void *user, const char *module, const char *format, va_list args)
 {
     source *s = user;
-    if (s->why[0] == '\0') vsnprintf(s->why, sizeof s->why, format, args);
+    static const char nowhere[] = " at scanline 4294967295"; /* said of strips, which have no scanline */
+    if (s->why[0] != '\0') return 1;
+    vsnprintf(s->why, sizeof s->why, format, args);
+    char *at = strstr(s->why, nowhere);
+    if (at) memmove(at, at + sizeof nowhere - 1, strlen(at + sizeof nowhere - 1) + 1);
     return 1;
 }
 
