@@ -268,8 +268,11 @@ static int select_rows(leat__view *v, const json_t *body, leat_error *err)
 
 static int answer_select(leat__view *v, const leat__httpd_request *r, leat__httpd_answer *a, leat_error *err)
 {
-    json_t *body = json_loadb(r->body, r->body_len, 0, NULL);
-    int rc = select_rows(v, body, err);
+    json_error_t why;
+    json_t *body = json_loadb(r->body, r->body_len, 0, &why);
+    int rc = !body && json_error_code(&why) == json_error_numeric_overflow
+                 ? leat__fail(err, LEAT_EINVAL, "rows: there is no such row")
+                 : select_rows(v, body, err);
     json_decref(body);
     if (rc != 0) return rc;
     leat__buf_printf(&a->body, "{\"selected\":%u}", v->selection.count);

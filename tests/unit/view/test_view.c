@@ -94,6 +94,7 @@ static void selections_change_and_are_saved(void **state)
     post(v, "save", "{}", 400, "no image is selected");
     post(v, "select", "{\"rows\":[1,4,4],\"on\":true}", 200, "{\"selected\":2}");
     post(v, "select", "{\"rows\":[1,20],\"on\":false}", 400, "no such row");
+    post(v, "select", "{\"rows\":[99999999999999999999],\"on\":true}", 400, "no such row");
     post(v, "select", "{\"rows\":[1],\"on\":false}", 200, "{\"selected\":1}");
     post(v, "select", "{\"on\":true}", 400, "needs");
     post(v, "select", "[", 400, "needs");
