@@ -219,7 +219,7 @@ const cli_command cli_cmd_check = {
         "were found.\n\n"
         "Limits of scores adapt to the data set: an image has an issue when its score is an outlier among "
         "the others, or beyond a fixed value. An issue that more than half of the images have is not "
-        "listed.\n\n"
+        "listed, unless --limits sets its limit.\n\n"
         "Scores: mean, contrast, p1, p5, p50, p95, p99 (brightness), entropy, blur, saturation, cast, "
         "jpeg_quality, border, aspect, size, noise. docs/images.md explains them.\n\n"
         "--labels checks labels, not images: by the labels of the nearest vectors, or by predictions, a "
