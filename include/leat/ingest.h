@@ -129,7 +129,7 @@ typedef struct leat_ingest_stats {
     uint64_t pages, shards;
     uint64_t resumed; /* samples that an earlier run had already written */
     uint64_t duplicate_keys;
-    uint64_t images[8]; /* by codec 0 to 7, see leat_pack_image.codec; of this run */
+    uint64_t images[8];         /* by codec 0 to 7, see leat_pack_image.codec; of this run */
     uint64_t budget_peak_bytes; /* with images too large for the budget, processed alone */
     double seconds;
     char source_kind[16];

@@ -602,8 +602,8 @@ static uint64_t decoder_bytes(const leat__image_info *info)
     return leat__codec_facts_of(info->codec)->memory;
 }
 
-/* Returns the bytes that decoding an image takes, or making tiles of it: the coefficients twice and the pixels
- * twice. */
+/* Returns the bytes that decoding an image takes, or making tiles of it: the coefficients twice and the
+ * pixels twice. */
 static uint64_t work_bytes(const leat__image_info *info, bool tiling, const uint8_t *data, size_t len)
 {
     const uint64_t pixels = (uint64_t)info->width * info->height;

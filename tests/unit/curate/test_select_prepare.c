@@ -89,7 +89,8 @@ static void balances_have_shares(void **state)
                                  "balance, column: group, distribution: "
                                  "{1: 0.7}}]}");
     assert_int_equal(s->balances, 3);
-    for (int g = 0; g < 3; g++) assert_true(fabs(s->balance[0].want[g] / s->balance[0].sum - 1.0 / 3) < 1e-12);
+    for (int g = 0; g < 3; g++)
+        assert_true(fabs(s->balance[0].want[g] / s->balance[0].sum - 1.0 / 3) < 1e-12);
     assert_true(s->balance[0].want[3] == 0); /* none may be chosen */
     uint32_t cats = 0, open = 0;
     for (uint32_t i = 0; i < ROWS; i++) {
