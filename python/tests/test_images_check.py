@@ -208,6 +208,32 @@ def test_truncated_files_of_all_formats(tmp_path, suffix):
         assert np.isnan(rows.column("blur")).tolist() == [True, False]
 
 
+def test_dedup_names_one_amount_of_memory(tmp_path):
+    """The amount that a refusal named depended on the limit that was given."""
+    rng = np.random.default_rng(8)
+    with leat.Writer(tmp_path / "p.leat", {"image": "image"}) as writer:
+        for _ in range(1500):
+            file = io.BytesIO()
+            Image.fromarray(rng.integers(0, 255, (16, 16, 3), np.uint8)).save(file, "PNG")
+            writer.append({"image": file.getvalue()})
+    leat.check(tmp_path / "p.leat", tmp_path / "c.leat", sync=False)
+    named = set()
+    for given in (1 << 20, 14 << 20, 14_800_000):
+        with pytest.raises(leat.BudgetError) as caught:
+            leat.dedup_images(tmp_path / "c.leat", tmp_path / "d.leat", memory=given, force=True)
+        named.add(str(caught.value).split(" need ")[1].split(" of memory")[0])
+    assert len(named) == 1, named
+    leat.dedup_images(tmp_path / "c.leat", tmp_path / "d.leat", memory=named.pop().replace(" ", ""), force=True)
+
+
+def test_packs_without_samples_are_bad_data(tmp_path):
+    with leat.Writer(tmp_path / "none.leat", {"image": "image"}):
+        pass
+    for call in (leat.check, leat.embed):
+        with pytest.raises(leat.DataError):
+            call(tmp_path / "none.leat", output=tmp_path / "o.leat")
+
+
 def test_arguments_have_the_ranges_of_the_command(folder, tmp_path):
     leat.pack(folder, tmp_path / "p.leat", sync=False)
     leat.embed(tmp_path / "p.leat", output=tmp_path / "e.leat", quiet=True)

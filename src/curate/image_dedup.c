@@ -142,6 +142,16 @@ static int open_columns(deduping *d, leat_error *err)
     return 0;
 }
 
+static bool all_columns(const deduping *d)
+{
+    leat__image_columns c;
+    for (uint32_t i = 0; i < d->opts->input_count; i++) {
+        if (leat__image_columns_open(&c, d->opts->inputs[i], NULL) != 0) return false;
+        leat__image_columns_close(&c);
+    }
+    return true;
+}
+
 /* Adds the number of images of an input to *rows. */
 static int count_images(deduping *d, uint32_t i, uint64_t *rows, leat_error *err)
 {
@@ -171,6 +181,22 @@ static uint64_t enough_to_check(deduping *d)
     return most;
 }
 
+/* Fails when the memory is less than the rows of columns need, which are read for it: the number of their
+ * descriptors is known. Names the least that is enough. */
+static int refuse_known(const deduping *d, uint64_t rows, leat_error *err)
+{
+    const leat_dedup_images_opts *o = d->opts;
+    uint64_t entries = 0;
+    for (uint32_t i = 0; i < o->input_count; i++)
+        LEAT_TRY(leat__dedup_rows_entries(o->inputs[i], &entries, err));
+    const uint64_t need = LEAT_MIN(leat__dedup_rows_least(rows, entries, o->orientations),
+                                   leat__dedup_rows_plan(rows, LEAT_MAX(rows, entries)));
+    if (need <= o->memory) return 0;
+    return leat__fail(err, LEAT_EBUDGET, "%llu image%s %s of memory, more than the %s given (`memory`)",
+                      (unsigned long long)rows, rows == 1 ? " needs" : "s need", leat__as_size(need).text,
+                      leat__as_size(o->memory).text);
+}
+
 /* Fails when the memory is not enough for the search. Called before images are checked, which may
  * take long. */
 static int refuse_memory(deduping *d, leat_error *err)
@@ -179,6 +205,8 @@ static int refuse_memory(deduping *d, leat_error *err)
     uint64_t rows = 0;
     if (o->memory == 0) return 0;
     for (uint32_t i = 0; i < o->input_count; i++) LEAT_TRY(count_images(d, i, &rows, err));
+    if (all_columns(d) && !o->windows && leat__dedup_rows_enough(rows, o->orientations, false) > o->memory)
+        return refuse_known(d, rows, err);
     int rc = leat__dedup_rows_fit(rows, o->orientations, o->windows != 0, o->memory, err);
     if (rc == 0) return 0;
     const uint64_t check = enough_to_check(d);

@@ -250,6 +250,22 @@ static int read_pack(const reading *x, uint32_t pack, leat_error *err)
     return rc;
 }
 
+int leat__dedup_rows_entries(const char *path, uint64_t *entries, leat_error *err)
+{
+    leat__image_columns c;
+    leat__image_facts f;
+    int rc = 0;
+    LEAT_TRY(leat__image_columns_open(&c, path, err));
+    for (uint64_t i = 0; i < c.count && rc == 0; i++) {
+        rc = leat__image_columns_read(&c, i, &f, err);
+        if (rc != 0 || !f.is_signed || f.sign.coarse[LEAT__COARSE_FLAGS] & LEAT__SIGN_FLAT) continue;
+        *entries += 1;
+        *entries += f.sign.has_trimmed && !(f.sign.trimmed[LEAT__COARSE_FLAGS] & LEAT__SIGN_FLAT);
+    }
+    leat__image_columns_close(&c);
+    return rc;
+}
+
 static int count_rows(leat__dedup_rows *r, const char *const *paths, leat_error *err)
 {
     uint64_t total = 0;

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import ops
 from .._dataset import Dataset
-from .._errors import ArgumentError
+from .._errors import ArgumentError, DataError
 from .._loader import Loader
 from .models import SMALL
 
@@ -26,7 +26,7 @@ class Facts:
             self.fingerprint = pack.fingerprint
             names = {f.name: f.type for f in pack.fields}
             if not self.samples:
-                raise ArgumentError(f"{path}: has no samples")
+                raise DataError(f"{path}: has no samples")
             self.image = next((f.name for f in pack.fields if f.type == "image"), "")
             if not self.image:
                 raise ArgumentError(f"{path}: has no image field")

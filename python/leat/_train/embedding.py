@@ -463,7 +463,7 @@ def run(pack: str, o: SimpleNamespace, prepare: Callable[[SimpleNamespace], Work
     work = prepare(o)
     with Dataset(pack) as opened:
         if not len(opened):
-            raise ArgumentError(f"{pack}: has no samples")
+            raise DataError(f"{pack}: has no samples")
         if not any(f.type == "image" for f in opened.fields):
             raise ArgumentError(f"{pack}: has no image field")
         rows = len(opened)
