@@ -31,6 +31,13 @@ bool leat__str_ends(const char *s, const char *suffix)
     return n >= m && strcmp(s + n - m, suffix) == 0;
 }
 
+bool leat__str_has_control(const char *s)
+{
+    for (; *s != '\0'; s++)
+        if ((unsigned char)*s < 0x20 || *s == 0x7f) return true;
+    return false;
+}
+
 bool leat__str_ends_nocase(const char *s, const char *suffix)
 {
     size_t n = strlen(s), m = strlen(suffix);

@@ -14,6 +14,7 @@
 bool leat__str_eq(const char *a, const char *b); /* NULL equals only NULL */
 bool leat__str_starts(const char *s, const char *prefix);
 bool leat__str_ends(const char *s, const char *suffix);
+bool leat__str_has_control(const char *s); /* a byte below 0x20, such as a line break, or 0x7f */
 bool leat__str_ends_nocase(const char *s, const char *suffix);
 
 /* Compares names in natural order: digit sequences compare as numbers ("a2" < "a10"). Returns 0 only for

@@ -602,6 +602,17 @@ static int fetch(leat__creds *s, const source *from, leat__cred *c, leat_error *
                       from->name, until);
 }
 
+/* Refuses credentials with a line break or another control character: they go into headers. */
+static int check_text(const source *from, const leat__cred *c, leat_error *err)
+{
+    const char *texts[] = {c->key_id, c->secret, c->token}, *names[] = {"key ID", "secret", "token"};
+    for (size_t i = 0; i < LEAT_COUNT(texts); i++)
+        if (texts[i] != NULL && leat__str_has_control(texts[i]))
+            return leat__fail(err, LEAT_EPERM, "%s gives a %s with a line break or another control character",
+                              from->name, names[i]);
+    return 0;
+}
+
 static int find(leat__creds *s, leat__cred *c, leat_error *err)
 {
     static const source aws[] = {
@@ -622,6 +633,7 @@ static int find(leat__creds *s, leat__cred *c, leat_error *err)
     };
     for (const source *f = s->scheme == LEAT__SCHEME_GS ? google : aws; f->fetch != NULL; f++) {
         int rc = fetch(s, f, c, err);
+        if (rc == 0) rc = check_text(f, c, err);
         if (rc != LEAT_ENOENT) return rc;
         leat__cred_reset(c);
     }

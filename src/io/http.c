@@ -129,6 +129,8 @@ int leat__http_header(leat__http_req *r, const char *name, const char *value)
 {
     const leat__curl *curl;
     leat__buf line;
+    if (strpbrk(value, "\r\n") != NULL)
+        return leat__fail(&r->err, LEAT_EINVAL, "the value of the header %s has a line break", name);
     LEAT_TRY(leat__curl_load(&curl, NULL));
     leat__buf_init(&line, LEAT__MEM_IO, BODY_MAX);
     /* libcurl sends an empty value for "name;" and removes the header for "name:" */

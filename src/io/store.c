@@ -78,12 +78,20 @@ static bool anonymous(void)
 
 /* ---- where requests go ------------------------------------------------------------------- */
 
+/* Refuses settings that would break a header or a URL. */
+static int check_text(const char *value, const char *name, leat_error *err)
+{
+    if (value == NULL || !leat__str_has_control(value)) return 0;
+    return leat__fail(err, LEAT_EINVAL, "%s: has a line break or another control character", name);
+}
+
 /* Splits "https://host:port/path" into origin, host and base path. */
 static int set_endpoint(leat__store *s, const char *url, const char *variable, leat_error *err)
 {
     if (!leat__str_starts(url, "http://") && !leat__str_starts(url, "https://"))
         return leat__fail(err, LEAT_EINVAL, "%s%s%.80s: must begin with http:// or https://", variable,
                           strchr(url, '@') ? "" : "=", strchr(url, '@') ? "" : url); /* no password */
+    LEAT_TRY(check_text(url, variable, err));
     const char *host = strstr(url, "://") + 3;
     size_t len = strcspn(host, "/");
     if (len == 0) return leat__fail(err, LEAT_EINVAL, "%s: has no host", variable);
@@ -173,6 +181,7 @@ static int set_up_s3(leat__store *s, leat_error *err)
     s->endpoint = leat__strdup(LEAT__MEM_IO, endpoint);
     int rc = s->endpoint == NULL ? leat__fail_nomem(err, strlen(endpoint), "an address") : 0;
     bool known = rc == 0 && find_region(s);
+    if (rc == 0) rc = check_text(s->region, "AWS_REGION", err);
     if (rc == 0 && endpoint[0] != '\0') {
         rc = set_endpoint(s, endpoint, "AWS_ENDPOINT_URL", err);
         if (rc == 0) rc = add_bucket(s, err);
@@ -211,6 +220,8 @@ static int set_up_azure(leat__store *s, leat_error *err)
             "no credentials for az://: AZURE_STORAGE_KEY is set, but AZURE_STORAGE_ACCOUNT is not");
     if (account != NULL && strspn(account, "abcdefghijklmnopqrstuvwxyz0123456789") != strlen(account))
         return leat__fail(err, LEAT_EINVAL, "AZURE_STORAGE_ACCOUNT: not a valid account name");
+    LEAT_TRY(check_text(key, "AZURE_STORAGE_KEY", err));
+    LEAT_TRY(check_text(sas, "AZURE_STORAGE_SAS_TOKEN", err));
     snprintf(url, sizeof url, "https://%s.blob.core.windows.net", account != NULL ? account : "");
     LEAT_TRY(set_endpoint(s, endpoint != NULL ? endpoint : url, "AZURE_STORAGE_ENDPOINT", err));
     if (sas != NULL && *sas == '?') sas++;
@@ -577,6 +588,8 @@ static const char *lacking(const leat__call *c)
     if (has_header(c->headers, c->header_count, "if-none-match"))
         return "it cannot write an object only if none exists (If-None-Match): `force` writes without that "
                "condition";
+    if (!reads && has_header(c->headers, c->header_count, "if-match"))
+        return "it cannot write an object only if it has not changed (If-Match)";
     if (!reads && (has_query(c, "uploads") || has_query(c, "partNumber") || has_query(c, "uploadId")))
         return "it has no multipart uploads: files of at most 16 MiB need none (`shard_bytes` 16M)";
     if (has_query(c, "uploads") || has_query(c, "uploadId")) return "it cannot list unfinished uploads";

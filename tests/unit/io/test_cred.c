@@ -269,6 +269,33 @@ static void incomplete_sources_are_errors(void **state)
     end();
 }
 
+/* They go into headers, where a line break would begin another one. */
+static void control_characters_are_refused(void **state)
+{
+    static const char *const rows[][3] = {
+        {"AWS_ACCESS_KEY_ID", "AK\nX-Evil: 1", "the environment gives a key ID with a line break"},
+        {"AWS_SECRET_ACCESS_KEY", "secret\r", "the environment gives a secret with a line break"},
+        {"AWS_SESSION_TOKEN", "tok\r\nen", "the environment gives a token with a line break"},
+    };
+    (void)state;
+    begin();
+    for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
+        leat__creds *c;
+        leat_error err;
+        setenv("AWS_ACCESS_KEY_ID", "id", 1);
+        setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
+        setenv(rows[i][0], rows[i][1], 1);
+        assert_code(LEAT_EPERM, leat__creds_open(&c, LEAT__SCHEME_S3, false, http, &err));
+        assert_contains(err.message, rows[i][2]);
+        assert_null(strstr(err.message, "secret\r"));
+    }
+    unsetenv("AWS_SESSION_TOKEN");
+    setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "tok\nen", 1);
+    leat__creds *g;
+    assert_code(LEAT_EPERM, leat__creds_open(&g, LEAT__SCHEME_GS, false, http, NULL));
+    end();
+}
+
 static void expired_on_arrival(void **state)
 {
     leat__creds *c;
@@ -361,6 +388,7 @@ int main(void)
         cmocka_unit_test(incomplete_sources_are_errors),
         cmocka_unit_test(incomplete_keys_of_google),
         cmocka_unit_test(half_of_the_default_profile),
+        cmocka_unit_test(control_characters_are_refused),
         cmocka_unit_test(expired_on_arrival),
         cmocka_unit_test(keys_of_the_environment_cannot_be_renewed),
         cmocka_unit_test(failed_renewals),
