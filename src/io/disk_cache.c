@@ -69,12 +69,6 @@ static void path_of(const leat__disk *d, const char *name, const char *ext, char
 
 /* ---- size of the folder and eviction ----------------------------------------------------- */
 
-static uint64_t bytes_of(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
-}
-
 typedef struct victim {
     char name[32];
     int64_t used_at;
@@ -94,9 +88,10 @@ static uint64_t look(const leat__disk *d, int64_t after, victim *oldest)
         struct stat st;
         snprintf(path, sizeof path, "%s/%s", d->folder, file);
         if (!leat__str_ends(file, ".data") && !leat__str_ends(file, ".map")) continue;
-        sum += bytes_of(path);
+        if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode)) continue; /* not ours */
+        sum += (uint64_t)st.st_blocks * 512;
         size_t len = strlen(file) - strlen(".data");
-        if (!leat__str_ends(file, ".data") || len >= sizeof oldest->name || stat(path, &st) != 0) continue;
+        if (!leat__str_ends(file, ".data") || len >= sizeof oldest->name) continue;
         bool ours = len == strlen(d->name) && memcmp(file, d->name, len) == 0;
         if (ours || st.st_mtime >= oldest->used_at || st.st_mtime <= after) continue;
         oldest->used_at = st.st_mtime;
@@ -114,7 +109,7 @@ static void remove_pack(const leat__disk *d, const char *name)
     char data[4096], map[4096];
     path_of(d, name, ".data", data, sizeof data);
     path_of(d, name, ".map", map, sizeof map);
-    int fd = open(data, O_RDWR | O_CLOEXEC);
+    int fd = open(data, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
         (void)unlink(map);
@@ -194,18 +189,37 @@ static bool drop_unwanted(leat__disk *d, uint64_t len)
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
+/* Removes a link in place of a cache file: writing would change the file that it leads to. The map goes, too,
+ * since it lists the pages of other data. Anything else that is not a file is an error. */
+static int remove_link(const char *path, const char *map, leat_error *err)
+{
+    struct stat st;
+    if (lstat(path, &st) != 0) return 0;
+    if (S_ISLNK(st.st_mode) || (S_ISREG(st.st_mode) && st.st_nlink > 1)) {
+        if (unlink(map) != 0 && errno != ENOENT)
+            return leat__fail_errno(err, errno, "%s: cannot be removed", map);
+        if (unlink(path) == 0 || errno == ENOENT) return 0;
+        return leat__fail_errno(err, errno, "%s: is a link, and cannot be removed", path);
+    }
+    if (S_ISREG(st.st_mode)) return 0;
+    return leat__fail(err, LEAT_EINVAL,
+                      "%s: is not a file of the cache: remove it, or use another folder for the cache", path);
+}
+
 static int open_pair(leat__disk *d, leat_error *err)
 {
     char data[4096], map[4096];
-    unsigned flags = LEAT__FILE_WRITE | LEAT__FILE_CREATE;
+    unsigned flags = LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_NO_LINK;
     struct stat held, named;
     path_of(d, d->name, ".data", data, sizeof data);
     path_of(d, d->name, ".map", map, sizeof map);
     for (int i = 0; i < OPEN_TRIES; i++) {
+        LEAT_TRY(remove_link(data, map, err));
+        LEAT_TRY(remove_link(map, map, err));
         LEAT_TRY(leat__file_open(&d->data, data, flags, err));
         int fd = leat__file_fd(d->data);
         /* checks that no other process removed the file between open and lock */
-        if (flock(fd, LOCK_SH) == 0 && fstat(fd, &held) == 0 && stat(data, &named) == 0 &&
+        if (flock(fd, LOCK_SH) == 0 && fstat(fd, &held) == 0 && lstat(data, &named) == 0 &&
             held.st_ino == named.st_ino && held.st_dev == named.st_dev) {
             (void)futimens(fd, NULL); /* the time of last use, for eviction */
             return leat__file_open(&d->map, map, flags, err);

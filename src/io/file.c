@@ -64,6 +64,7 @@ static int open_flags(unsigned flags)
     if (flags & LEAT__FILE_CREATE) sys |= O_CREAT;
     if (flags & LEAT__FILE_EXCLUSIVE) sys |= O_EXCL;
     if (flags & LEAT__FILE_TRUNCATE) sys |= O_TRUNC;
+    if (flags & LEAT__FILE_NO_LINK) sys |= O_NOFOLLOW;
     return sys;
 }
 

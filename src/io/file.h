@@ -40,7 +40,8 @@ enum {
     LEAT__FILE_EXCLUSIVE = 1 << 2, /* with CREATE: LEAT_EEXIST when it exists */
     LEAT__FILE_TRUNCATE = 1 << 3,  /* with WRITE: empty it */
     LEAT__FILE_DIRECT = 1 << 4,    /* reads bypass the page cache if the file system allows it */
-    LEAT__FILE_LOCK = 1 << 5       /* with WRITE: lock it; LEAT_ESTATE when another process holds the lock */
+    LEAT__FILE_LOCK = 1 << 5,      /* with WRITE: lock it; LEAT_ESTATE when another process holds the lock */
+    LEAT__FILE_NO_LINK = 1 << 6    /* fails when the path is a symbolic link */
 };
 
 int leat__file_open(leat__file **f, const char *path, unsigned flags, leat_error *err) LEAT_MUST_CHECK;

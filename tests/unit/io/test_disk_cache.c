@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "iotest.h"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <stdatomic.h>
@@ -276,6 +277,73 @@ static void odd_files(void **state)
     assert_no_leaks();
 }
 
+/* A link in place of a cache file is removed, and the file that it leads to stays as it is. */
+static void links_are_removed(void **state)
+{
+    static const char *const ends[] = {"data", "map"};
+    (void)state;
+    dir = it_dir();
+    char *theirs = strdup(it_path(dir, "theirs"));
+    for (int i = 0; i < 4; i++) {
+        char name[64];
+        leat__disk *d = open_cache(9, 0); /* makes the folder */
+        leat__disk_close(&d);
+        it_make(theirs, 1000);
+        snprintf(name, sizeof name, "cache/leat-0000000000000009.%s", ends[i % 2]);
+        char *path = strdup(it_path(dir, name));
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(i < 2 ? symlink(theirs, path) : link(theirs, path), 0);
+        d = open_cache(9, 0);
+        put(d, 3);
+        assert_true(leat__disk_has(d, 3) && right(d, 3));
+        leat__disk_close(&d);
+        struct stat st;
+        assert_int_equal(stat(theirs, &st), 0);
+        assert_int_equal(st.st_size, 1000);
+        assert_int_equal(lstat(path, &st), 0);
+        assert_true(S_ISREG(st.st_mode) && st.st_nlink == 1);
+        free(path);
+    }
+    free(theirs);
+    it_rmdir(dir);
+    assert_no_leaks();
+}
+
+/* A link to another pack's file, or to any other, is not followed when the folder is measured and emptied. */
+static void links_of_other_packs_do_not_count(void **state)
+{
+    (void)state;
+    dir = it_dir();
+    leat__disk *d = open_cache(9, UINT64_C(1) << 30);
+    char *theirs = strdup(it_path(dir, "theirs"));
+    it_make(theirs, 8 << 20);
+    assert_int_equal(symlink(theirs, it_path(dir, "cache/leat-0000000000000001.data")), 0);
+    assert_true(leat__disk_used(d) < 1 << 20);
+    leat__disk_close(&d);
+    free(theirs);
+    it_rmdir(dir);
+    assert_no_leaks();
+}
+
+/* What is neither a file nor a link is an error that says what to do. */
+static void a_folder_in_place_of_a_file(void **state)
+{
+    leat__disk *d;
+    leat_error err;
+    (void)state;
+    dir = it_dir();
+    leat__disk_opts o = {.folder = dir, .id = 9, .pages = PAGES};
+    for (int i = 0; i < 2; i++) {
+        const char *path = it_path(dir, "leat-0000000000000009.data");
+        assert_int_equal(i == 0 ? mkdir(path, 0700) : mkfifo(path, 0600), 0);
+        assert_code(LEAT_EINVAL, leat__disk_open(&d, &o, &err));
+        assert_contains(err.message, "leat-0000000000000009.data: is not a file of the cache: remove it");
+        assert_int_equal(remove(path), 0);
+    }
+    it_rmdir(dir);
+    assert_no_leaks();
+}
+
 static atomic_int woken;
 
 static void count_woken(leat__disk_waiter *w)
@@ -408,6 +476,9 @@ int main(void)
         cmocka_unit_test(killed_writers),
         cmocka_unit_test(full_disk_only_stops_caching),
         cmocka_unit_test(odd_files),
+        cmocka_unit_test(links_are_removed),
+        cmocka_unit_test(links_of_other_packs_do_not_count),
+        cmocka_unit_test(a_folder_in_place_of_a_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
