@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -30,23 +31,41 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def _batches(file: Staged) -> tuple[Any, int | None, Iterator[Any]]:
-    """Returns the schema, the number of rows (None if unknown) and the batches of a file."""
+def _batches(file: Staged) -> tuple[Any, int | None, Iterator[tuple[Any, list[dict[str, Any]]]]]:
+    """Returns the schema, the number of rows (None if unknown) and the batches of a file with their rows."""
     pa = _pyarrow()
     path = file.local
     try:
         if _check.file_name(file.name).lower().endswith(".parquet"):
             table = pa.parquet.ParquetFile(path)
-            return table.schema_arrow, table.metadata.num_rows, table.iter_batches(_ROWS)
+            return table.schema_arrow, table.metadata.num_rows, _named(file.name, table.iter_batches(_ROWS), True)
         source = pa.memory_map(path)
         try:
             whole = pa.ipc.open_file(source)
-            return whole.schema, None, (whole.get_batch(i) for i in range(whole.num_record_batches))
+            return whole.schema, None, _named(file.name, map(whole.get_batch, range(whole.num_record_batches)))
         except pa.ArrowInvalid:
             stream = pa.ipc.open_stream(pa.memory_map(path))
-            return stream.schema, None, iter(stream)
+            return stream.schema, None, _named(file.name, stream)
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(f"{file.name}: {error}") from error
+
+
+def _named(path: str, batches: Iterable[Any], parquet: bool = False) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
+    """Yields each batch with its rows. Errors of pyarrow get the name of the file and the place in it: the record batch,
+    or the first row of the batch in a Parquet file, where a batch may span row groups."""
+    pa = _pyarrow()
+    found, row = iter(batches), 0
+    for i in itertools.count():
+        place = f"rows from {row}" if parquet else f"record batch {i}"
+        try:
+            batch = next(found, None)
+            rows = batch.to_pylist() if batch is not None else []
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise DataError(f"{path}: {place}: damaged: {' '.join(str(error).split())}") from error
+        if batch is None:
+            return
+        yield batch, rows
+        row += len(rows)
 
 
 def _remote_rows(path: str) -> int:
@@ -130,11 +149,11 @@ class Table(Reader):
         pa = _pyarrow()
         self.paths = paths
         self.file = Staged(paths[0])  # only one remote file at a time is on the disk
-        schema, rows, batches = _batches(self.file)
-        counts = [rows, *_counts(paths[1:])]
+        schema, count, batches = _batches(self.file)
+        counts = [count, *_counts(paths[1:])]
         self.total = 0 if None in counts else sum(counts)
         specs = {f.name: _spec(pa, f.type) for f in schema}
-        first = next((batch for batch in batches if batch.num_rows), None)
+        first = next((batch for batch, rows in batches if rows), None)
         for name, spec in specs.items():
             if spec is None:
                 values = first.column(name).drop_null() if first is not None else []
@@ -155,8 +174,8 @@ class Table(Reader):
             schema, _, batches = _batches(self.file)
             if schema.names != self.schema.names:
                 raise DataError(f"{path}: has other columns than {self.paths[0]}")
-            for batch in batches:
-                for row in batch.to_pylist():
+            for _, rows in batches:
+                for row in rows:
                     yield number(i), None, {n: _plain(row[n], f) for n, f in zip(self.columns, self._fields)}
                     i += 1
 

@@ -244,6 +244,34 @@ def test_parquet_and_arrow(tmp_path):
     same(pack(tmp_path / "hf", tmp_path), wanted)
 
 
+@pytest.mark.parametrize("on_error", ["fail", "skip"])
+@pytest.mark.parametrize("kind", ["parquet", "file", "stream"])
+def test_damaged_tables_are_one_line_with_the_file_and_the_place(kind, on_error, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+    table = pa.table({"raw": [b"%d" % i * 50 for i in range(600)]})
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    for i in range(2):
+        path = folder / f"{i}.{'parquet' if kind == 'parquet' else 'arrow'}"
+        if kind == "parquet":
+            pq.write_table(table, path, row_group_size=100)
+            middle = pq.read_metadata(path).row_group(4).column(0).data_page_offset
+        else:
+            with pa.OSFile(str(path), "wb") as sink, (pa.ipc.new_file if kind == "file" else pa.ipc.new_stream)(sink, table.schema) as w:
+                w.write_table(table, 100)
+            middle = path.stat().st_size * 5 // 8
+    data = path.read_bytes()
+    path.write_bytes(data[:middle] + b"\xff" * 200 + data[middle + 200:] if kind != "stream" else data[:middle])
+    if kind == "file":  # the values are not checked by pyarrow: damage the head of a batch
+        at = data.index(b"\xff\xff\xff\xff", middle)
+        path.write_bytes(data[:at] + b"\0" * 64 + data[at + 64:])
+    with pytest.raises(leat.DataError) as error:
+        pack(folder, tmp_path, on_error=on_error)
+    said = str(error.value)
+    assert f"{path}: {'rows from 256: ' if kind == 'parquet' else 'record batch '}" in said and "\n" not in said, said
+
+
 def test_same_bytes_after_an_interrupted_run(tmp_path):
     leat.pack(DATA / "mds", tmp_path / "whole.leat", sync=False)
 
