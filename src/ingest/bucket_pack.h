@@ -22,7 +22,9 @@ typedef struct leat__bucket_pack {
     leat__file *lock;    /* of the folder, while this run uses it */
     char *folder, *path; /* local folder, and the pack in it */
     char *origin;        /* file that records what the pack was made from (pack_origin.h) */
-    char *replaced;      /* file with the list of shards of the set that this pack replaces */
+    char *replaced;      /* file with the lists of shards of the sets that this pack replaces */
+    char *tagged;        /* file of the set with tagged names of its shards (bucket_tag.h) */
+    char tag[17];        /* "": the shards have the names of the local files */
     const leat_log *log; /* set by the caller, for warnings; may be NULL */
     bool replace;
     bool published; /* the pack is in the bucket: only cleanup remains */
@@ -37,7 +39,7 @@ void leat__bucket_pack_close(leat__bucket_pack *s);
 void leat__bucket_pack_unlock(leat__bucket_pack *s);
 
 /* Removes all local files of earlier runs, aborts their uploads and removes the shards that they sent, unless
- * the pack in the bucket names them; a warning names those that stay. Called before the pack is written
+ * the pack in the bucket names them. A warning names those that stay. Called before the pack is written
  * again. Otherwise, if this run is killed, an old finished pack could be taken for its result. */
 void leat__bucket_pack_forget(leat__bucket_pack *s);
 /* True when a finished pack is waiting for its upload. */
@@ -45,8 +47,9 @@ bool leat__bucket_pack_ready(const leat__bucket_pack *s);
 /* Fills in the counts of that pack. */
 int leat__bucket_pack_count(const leat__bucket_pack *s, leat_ingest_stats *own,
                             leat_error *err) LEAT_MUST_CHECK;
-/* Uploads all files of the pack and removes the local ones. If the pack replaced a set, that set's shards
- * are removed from the bucket; a warning names those that stay. `progress`: see leat__upload_opts. */
+/* Uploads all files of the pack and removes the local ones. If the pack replaced sets, their shards are
+ * removed from the bucket; a warning names those that stay. The shards of a set that replaces a pack get a
+ * tag (bucket_tag.h). `progress`: see leat__upload_opts. */
 int leat__bucket_pack_publish(leat__bucket_pack *s,
                               int (*progress)(void *cookie, uint64_t done, uint64_t total), void *cookie,
                               leat_error *err) LEAT_MUST_CHECK;

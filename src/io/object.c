@@ -62,6 +62,7 @@ int leat__object_stat(leat__store *s, const char *path, leat__object *o, leat_er
     if (rc == 0) {
         o->size = c.http.length;
         o->tag = tag_of(c.http.etag[0] != '\0' ? c.http.etag : c.http.modified);
+        snprintf(o->etag, sizeof o->etag, "%s", c.http.etag);
     }
     leat__http_req_reset(&c.http);
     return rc;
@@ -320,14 +321,27 @@ static void set_type(leat__call *c, const char *type)
     if (!azure(c->store)) leat__call_header(c, "content-type", type);
 }
 
+/* Google documents no condition on the ETag for writes. */
+static const char *usable(const leat__store *s, const char *match)
+{
+    return match != NULL && *match != '\0' && leat__store_scheme(s) != LEAT__SCHEME_GS ? match : NULL;
+}
+
+static void put_condition(leat__call *c, bool absent, const char *match)
+{
+    if (absent) leat__call_header(c, "if-none-match", "*");
+    else if (match != NULL) leat__call_header(c, "if-match", match);
+}
+
 /* Builds the request that writes a whole object. */
-static leat__call put_call(leat__store *s, const char *path, const void *data, size_t len, bool absent)
+static leat__call put_call(leat__store *s, const char *path, const void *data, size_t len, bool absent,
+                           const char *match)
 {
     leat__call c = leat__object_call(s, path, "PUT");
     c.http.send = len > 0 ? data : "";
     c.http.send_len = len;
     if (azure(s)) leat__call_header(&c, "x-ms-blob-type", "BlockBlob");
-    if (absent) leat__call_header(&c, "if-none-match", "*");
+    put_condition(&c, absent, match);
     set_type(&c, "application/octet-stream");
     leat__call_hash(&c);
     return c;
@@ -338,7 +352,7 @@ int leat__object_put(leat__store *s, const char *path, const void *data, size_t 
 {
     LEAT_TRY(refuse_web(s, "written", err));
     LEAT_TRY(refuse_existing(s, path, absent, err));
-    leat__call c = put_call(s, path, data, len, absent);
+    leat__call c = put_call(s, path, data, len, absent, NULL);
     int rc = leat__call_run(&c, err);
     if (rc == LEAT_EEXIST && absent)
         rc = is_ours(s, path, data, len, c.http.attempts) ? 0 : exists(path, err);
@@ -612,6 +626,19 @@ static bool is_complete(const upload *u, uint32_t attempts)
     return same;
 }
 
+static void note_again(const upload *u, uint32_t attempts)
+{
+    if (u->opts->again != NULL && attempts > 1) *u->opts->again = true;
+}
+
+/* Words the refusal of a write whose condition does not hold. */
+static int refused(const upload *u, leat_error *err)
+{
+    if (u->opts->absent) return exists(u->path, err);
+    if (usable(u->store, u->opts->match) == NULL) return LEAT_EEXIST; /* the answer's text stays */
+    return leat__fail(err, LEAT_EEXIST, "%s: another run has replaced it", u->path);
+}
+
 static int end_upload(upload *u, leat_error *err)
 {
     static const leat__http_ops ops = {.prepare = leat__call_prepare, .judge = judge_end};
@@ -625,12 +652,13 @@ static int end_upload(upload *u, leat_error *err)
         c.http.send_len = body.len;
         leat__call_query(&c, azure(u->store) ? "comp" : "uploadId",
                          azure(u->store) ? "blocklist" : leat__buf_str(&u->id));
-        if (u->opts->absent) leat__call_header(&c, "if-none-match", "*");
+        put_condition(&c, u->opts->absent, usable(u->store, u->opts->match));
         set_type(&c, "application/xml");
         leat__call_hash(&c);
         rc = leat__call_run(&c, err);
         if (rc != 0 && is_complete(u, c.http.attempts)) rc = 0;
-        if (rc == LEAT_EEXIST && u->opts->absent) rc = exists(u->path, err);
+        if (rc == LEAT_EEXIST) rc = refused(u, err);
+        note_again(u, c.http.attempts);
         leat__http_req_reset(&c.http);
     }
     leat__buf_reset(&body);
@@ -672,16 +700,17 @@ static int upload_whole(upload *u, leat_error *err)
     LEAT_TRY(leat__file_pread(u->file, p->data, (size_t)u->size, 0, err));
     p->upload = u;
     p->number = 1;
-    p->call = put_call(u->store, u->path, p->data, (size_t)u->size, u->opts->absent);
+    p->call = put_call(u->store, u->path, p->data, (size_t)u->size, u->opts->absent,
+                       usable(u->store, u->opts->match));
     p->call.http.ops = &part_ops;
     p->call.http.owner = u;
     p->busy = true;
     leat__http_submit(leat__store_http(u->store), &p->call.http);
     int rc = settle(u, 0, err);
-    if (rc == LEAT_EEXIST && u->opts->absent)
-        rc = is_ours(u->store, u->path, p->data, (size_t)u->size, p->call.http.attempts)
-                 ? 0
-                 : exists(u->path, err);
+    note_again(u, p->call.http.attempts);
+    if (rc == LEAT_EEXIST)
+        rc =
+            is_ours(u->store, u->path, p->data, (size_t)u->size, p->call.http.attempts) ? 0 : refused(u, err);
     return rc;
 }
 

@@ -16,9 +16,10 @@ typedef struct leat__object {
     uint64_t size;
     uint64_t tag; /* hash of the ETag: changes with the bytes. 0 = unknown */
     bool folder;
+    char etag[160]; /* leat__object_stat only: as sent, for a condition; "" = none */
 } leat__object;
 
-/* Reads size and tag; the key is not set. LEAT_ENOENT: no such object. */
+/* Reads size, tag and ETag; the key is not set. LEAT_ENOENT: no such object. */
 int leat__object_stat(leat__store *s, const char *path, leat__object *o, leat_error *err) LEAT_MUST_CHECK;
 
 /* Calls `each` for every object whose path begins with `path`; holds one page at a time in
@@ -63,6 +64,10 @@ int leat__object_remove(leat__store *s, const char *path, leat_error *err) LEAT_
 typedef struct leat__upload_opts {
     uint64_t part_bytes;
     bool absent;
+    /* Only if the object still has this ETag, else LEAT_EEXIST, or LEAT_ENOENT when it was removed. NULL or
+     * "": any. Not for gs://, and some servers ignore it. */
+    const char *match;
+    bool *again; /* set when the last request was sent more than once: the first may have succeeded */
     /* A local file that records the upload while it runs (NULL: none). If it exists, the upload
      * is resumed: parts that arrived are not sent again. An upload that was stopped, or whose
      * network failed, is then kept for the next run instead of aborted. */

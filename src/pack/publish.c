@@ -230,12 +230,18 @@ static bool is_shard_of(const char *path, const char *file)
            strncmp(file, base, stem) == 0 && file[stem] == '-';
 }
 
+bool leat__list_has(const char *list, const char *file)
+{
+    json_t *names = names_of(list);
+    const bool has = json_object_get(names, file) != NULL;
+    json_decref(names);
+    return has;
+}
+
 bool leat__set_has(const char *path, const char *file)
 {
     char *text = NULL;
-    json_t *names = leat__set_list(path, &text, NULL) == 0 ? names_of(text) : NULL;
-    const bool has = json_object_get(names, file) != NULL;
-    json_decref(names);
+    const bool has = leat__set_list(path, &text, NULL) == 0 && leat__list_has(text, file);
     leat__free(text);
     return has;
 }

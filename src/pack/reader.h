@@ -51,10 +51,21 @@ void leat__pack_fill(leat_pack *pack, uint32_t field, int64_t i, double f);
 int leat__set_list(const char *path, char **list, leat_error *err) LEAT_MUST_CHECK;
 /* True when the set at `path` lists a shard of this name; false also when there is no set. */
 bool leat__set_has(const char *path, const char *file);
+/* True when the list has a shard of this name. */
+bool leat__list_has(const char *list, const char *file);
 /* Calls `each` for the shards of the list `old` that the list `kept` does not have. Shards that are not named
  * after the set at `path` are left out: it was copied, and the original needs them. */
 void leat__set_replaced(const char *path, const char *old, const char *kept,
                         void (*each)(void *cookie, const char *file), void *cookie);
+
+/* Returns the name of a shard with a tag, "NAME-00000-FINGERPRINT-TAG.leat" (leat__free); the name itself for
+ * the tag "". NULL: out of memory. */
+char *leat__shard_tagged(const char *file, const char *tag);
+/* Writes a copy of an open set to the file `to`, with tagged names of its shards. The set has no dropped
+ * samples. */
+int leat__set_retag(leat_pack *set, const char *to, const char *tag, leat_error *err) LEAT_MUST_CHECK;
+/* Reads the check of the footer, which is the fingerprint of a pack or set. Shards are not opened. */
+int leat__pack_check(const char *path, uint64_t *check, leat_error *err) LEAT_MUST_CHECK;
 
 /* index_bytes returns the bytes of the index; index_keep sets how many of them may be cached in memory (never
  * fewer than before). Call before other threads use the pack. */

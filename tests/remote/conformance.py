@@ -5,8 +5,10 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import urllib.error
 
@@ -173,6 +175,21 @@ class Operations:
         for key in shards:
             with self.assertRaises(urllib.error.HTTPError):  # type: ignore[attr-defined]
                 self.get(key)
+
+    def test_two_writers_of_a_set(self) -> None:
+        """The set of the run that finishes last is whole."""
+        command = [test_remote.LEAT, "pack", path("images"), "-o", self.there("two/p.leat"), "--images", "keep", "-q", "--force",
+                   "--shard-bytes", "1M", "--page-bytes", "128K"]
+        leat(*command[1:], env=self.env())
+        for i in range(6):
+            runs = []
+            for k, more in enumerate(([], ["--shuffle", "5"])):
+                stage = os.path.join(self.stage, str(k))
+                os.makedirs(stage, exist_ok=True)
+                runs.append(subprocess.Popen(command + more, env={**self.env(), "LEAT_STAGE_DIR": stage}))
+                time.sleep(0.05 * i)
+            self.equal([run.wait(timeout=100) for run in runs], [0, 0])
+            leat("verify", self.there("two/p.leat"), env=self.env())
 
     def test_upload_through_faults(self) -> None:
         proxy = Proxy(self.port, seed=5, drop=0.1, reset=0.1, error=0.1)

@@ -416,7 +416,12 @@ class Bucket:
                         bucket.conflicts -= 1
                         self.answer(409, b"<Error><Code>ConditionalRequestConflict</Code></Error>")
                         return
-                    if self.headers.get("If-None-Match") and key in objects:
+                    match = self.headers.get("If-Match")
+                    if match and key not in objects:
+                        self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
+                        return
+                    if (self.headers.get("If-None-Match") and key in objects) or \
+                            (match and bucket.matches and match != tag(objects[key])):
                         self.answer(412)
                         return
                     if "uploadId" in values:
@@ -454,6 +459,7 @@ class Bucket:
         self.unreadable: dict[str, set[int]] = {}  # bytes of objects: ranges that have one are answered with 500
         self.broken: set[str] = set()  # objects whose end can be read, but not the whole: that is answered with 500
         self.forbidden: set[str] = set()  # objects whose GET is answered with 403
+        self.matches = True  # writes with If-Match are refused when the object has changed, else it is ignored
         self.forbid_removal = False  # DELETE is answered with 403
         self.fail_writes = False  # PUT and POST are answered with 500
         self.conflicts = 0  # this many objects are refused with 409 first: another write came between

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "../io/buckettest.h"
 
+#include <leat/pack.h>
+
 #include "ingest/bucket_pack.h"
 #include "io/object.h"
 
@@ -51,8 +53,8 @@ static void a_set_is_published(void **state)
     copy("pack-2.0-set-00000.leat", in_stage(&s, "pack-2.0-set-00000.leat"));
     assert_true(leat__bucket_pack_ready(&s));
     assert_ok(leat__bucket_pack_publish(&s, NULL, NULL, NULL));
-    assert_contains(server.last, "PUT /b/d/pack-2.0-set.leat HTTP/1.1");
-    assert_contains(server.last, "if-none-match: *");
+    assert_int_equal(store_data.conditional, 2); /* neither the shard nor the set replaces an object */
+    assert_non_null(bucket_find(&store_data, "d/pack-2.0-set.leat", false));
     assert_non_null(bucket_find(&store_data, "d/pack-2.0-set-00000.leat", false));
     assert_int_not_equal(access(s.folder, F_OK), 0); /* no local files are left */
     leat__bucket_pack_close(&s);
@@ -60,6 +62,72 @@ static void a_set_is_published(void **state)
     assert_contains(err.message, "already exists");
     assert_ok(leat__bucket_pack_open(&s, "s3://b/d/pack-2.0-set.leat", true, false, NULL));
     leat__bucket_pack_close(&s);
+    end();
+}
+
+/* Stages the set, and publishes it. */
+static void publish_set(const char *remote, bool replace, bool resume)
+{
+    leat__bucket_pack s;
+    assert_ok(leat__bucket_pack_open(&s, remote, replace, resume, NULL));
+    copy("pack-2.0-set.leat", s.path);
+    copy("pack-2.0-set-00000.leat", in_stage(&s, "pack-2.0-set-00000.leat"));
+    assert_ok(leat__bucket_pack_publish(&s, NULL, NULL, NULL));
+    leat__bucket_pack_close(&s);
+}
+
+static int shards_in_the_bucket(bool *plain)
+{
+    int count = 0;
+    *plain = false;
+    for (int i = 0; i < BUCKET_OBJECTS; i++) {
+        const char *key = store_data.objects[i].key;
+        if (key == NULL || strncmp(key, "pack-2.0-set-00000", 18) != 0) continue;
+        count++;
+        *plain |= strcmp(key, "pack-2.0-set-00000.leat") == 0;
+    }
+    return count;
+}
+
+static void verify(const char *path)
+{
+    leat_pack *pack;
+    leat_error err;
+    assert_ok(leat_pack_open(&pack, path, NULL, &err));
+    assert_true(leat_pack_count(pack) > 0);
+    leat_pack_close(&pack);
+}
+
+/* A set that replaces a pack gives its shards other names, even if they are equal: a run that removes the old
+ * ones cannot remove these. The old ones are removed. */
+static void a_set_that_replaces_a_pack(void **state)
+{
+    bool plain;
+    (void)state;
+    begin();
+    publish_set("s3://b/pack-2.0-set.leat", true, false);
+    assert_int_equal(shards_in_the_bucket(&plain), 1);
+    assert_true(plain);
+    for (int i = 0; i < 2; i++) {
+        publish_set("s3://b/pack-2.0-set.leat", true, false);
+        assert_int_equal(shards_in_the_bucket(&plain), 1);
+        assert_false(plain);
+        verify("s3://b/pack-2.0-set.leat");
+    }
+    end();
+}
+
+/* Another machine is about to publish a set with equal shards: this run neither writes nor removes them. */
+static void a_shard_of_another_run_is_left_alone(void **state)
+{
+    bool plain;
+    (void)state;
+    begin();
+    bucket_store(&store_data, "pack-2.0-set-00000.leat", "theirs", 6);
+    publish_set("s3://b/pack-2.0-set.leat", true, false);
+    assert_int_equal(bucket_find(&store_data, "pack-2.0-set-00000.leat", false)->len, 6);
+    assert_int_equal(shards_in_the_bucket(&plain), 2);
+    verify("s3://b/pack-2.0-set.leat");
     end();
 }
 
@@ -137,6 +205,8 @@ int main(void)
     leat__http *http;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_set_is_published),
+        cmocka_unit_test(a_set_that_replaces_a_pack),
+        cmocka_unit_test(a_shard_of_another_run_is_left_alone),
         cmocka_unit_test(a_name_taken_meanwhile),
         cmocka_unit_test(published_before_the_kill),
         cmocka_unit_test(names_without_a_pack),
