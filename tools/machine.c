@@ -242,7 +242,7 @@ const cli_command cli_cmd_machine = {
             {"cache_l3_bytes", "cache, level 3"},
             {"cache_line_bytes", "cache line"},
             {"page_bytes", "memory page"},
-            {"cpu_model", "name reported by the CPU"},
+            {"cpu_model", "name and family reported by the CPU"},
             {"isa", "newest instructions that kernels use: avx512icl, avx512, avx2, scalar"},
             {"isa_host", "newest that the CPU has; LEAT_CPU_MASK makes the difference"},
             {"kernel", "release of the operating system"},

@@ -56,9 +56,9 @@ typedef struct leat_machine {
     uint32_t numa_nodes;
     uint32_t cache_l1d_bytes, cache_l2_bytes, cache_l3_bytes, cache_line_bytes;
     uint32_t page_bytes;
-    char cpu_model[96];
-    char isa[32];      /* level that leat's kernels use: "avx512icl", "avx512", "avx2", "scalar" */
-    char isa_host[32]; /* highest level that the CPU supports */
+    char cpu_model[96]; /* brand and family, such as "AMD EPYC, family 26" */
+    char isa[32];       /* level that leat's kernels use: "avx512icl", "avx512", "avx2", "scalar" */
+    char isa_host[32];  /* highest level that the CPU supports */
     char kernel[64];
     uint32_t io_uring; /* 1 = io_uring works here */
     uint32_t gpu_count;

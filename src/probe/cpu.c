@@ -26,6 +26,7 @@ static struct {
     uint32_t detected;
     uint32_t env_keep;
     char model[49];
+    uint32_t family;
     char bad_mask[32]; /* an invalid value of LEAT_CPU_MASK, or "" */
 } cpu = {.once = LEAT__ONCE_INIT, .env_keep = ~UINT32_C(0)};
 
@@ -167,6 +168,7 @@ static void detect(void)
     read_cpuid(&id);
     cpu.detected = leat__cpu_decode(&id);
     read_model(cpu.model);
+    cpu.family = family(id.leaf1_eax);
 #endif
     const char *text = getenv("LEAT_CPU_MASK");
     if (!text || text[0] == '\0' || leat__cpu_mask_parse(text, &cpu.env_keep)) return;
@@ -216,4 +218,10 @@ const char *leat__cpu_model(void)
 {
     leat__once_run(&cpu.once, detect);
     return cpu.model;
+}
+
+uint32_t leat__cpu_family(void)
+{
+    leat__once_run(&cpu.once, detect);
+    return cpu.family;
 }

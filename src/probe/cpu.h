@@ -37,6 +37,7 @@ int leat__cpu_check(leat_error *err) LEAT_MUST_CHECK;
 /* Returns the highest level in these flags: "avx512icl", "avx512", "avx2" or "scalar". */
 const char *leat__cpu_level(uint32_t flags);
 const char *leat__cpu_model(void); /* brand string, "" when unknown */
+uint32_t leat__cpu_family(void);   /* by CPUID, such as 26 for AMD's Zen 5; 0 when unknown */
 
 /* For tests with simulated machines. Parses LEAT_CPU_MASK (a word or a number) into bits to keep,
  * false when invalid; turns CPUID results into flags. */

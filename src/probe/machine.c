@@ -247,7 +247,9 @@ static uint32_t can_make_ring(void)
 static void read_names(leat_machine *m)
 {
     struct utsname un;
-    snprintf(m->cpu_model, sizeof m->cpu_model, "%s", leat__cpu_model());
+    const uint32_t family = leat__cpu_family(); /* virtual machines often hide the rest of the name */
+    if (family > 0) snprintf(m->cpu_model, sizeof m->cpu_model, "%s, family %u", leat__cpu_model(), family);
+    else snprintf(m->cpu_model, sizeof m->cpu_model, "%s", leat__cpu_model());
     snprintf(m->isa, sizeof m->isa, "%s", leat__cpu_level(leat__cpu_flags()));
     snprintf(m->isa_host, sizeof m->isa_host, "%s", leat__cpu_level(leat__cpu_detected()));
     if (uname(&un) == 0) snprintf(m->kernel, sizeof m->kernel, "%.63s", un.release);

@@ -152,6 +152,10 @@ static void the_cpu_counts_in_tables_not_in_measurements(void **state)
     assert_near(plan_of(f).speed.cpu.mid, here, 0);
     snprintf(f.isa, sizeof f.isa, "avx2"); /* an older one */
     assert_near(leat__plan_cpu_times(&f), 1.35, 0);
+    snprintf(f.cpu, sizeof f.cpu, "AMD EPYC, family 26");
+    assert_near(leat__plan_cpu_times(&f), 1.35, 0);
+    snprintf(f.isa, sizeof f.isa, "avx512icl");
+    assert_near(leat__plan_cpu_times(&f), 0.68, 0);
     f.cpu[0] = '\0'; /* not known: the tables' own */
     assert_near(leat__plan_cpu_times(&f), 1, 0);
 }

@@ -219,6 +219,17 @@ static void test_model(void **state)
     }
 }
 
+/* The family is the one that the kernel names. */
+static void test_family(void **state)
+{
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    char line[4096];
+    unsigned family = 0;
+    while (f && family == 0 && fgets(line, sizeof line, f)) (void)sscanf(line, "cpu family : %u", &family);
+    if (f) fclose(f);
+    if (family > 0) assert_int_equal(leat__cpu_family(), family);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--print-flags") == 0) {
@@ -236,6 +247,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_env_mask),
         cmocka_unit_test(test_agrees_with_the_kernel),
         cmocka_unit_test(test_model),
+        cmocka_unit_test(test_family),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
