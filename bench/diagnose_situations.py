@@ -14,6 +14,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import torch
@@ -102,7 +103,7 @@ def situations(names, folder):
 def main():
     args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     args.add_argument("--images", required=True)
-    args.add_argument("--work", default=".")
+    args.add_argument("--work", default=tempfile.gettempdir(), help="where a picture is written")
     args.add_argument("--steps", type=int, default=40)
     args.add_argument("names", nargs="*")
     o = args.parse_args()

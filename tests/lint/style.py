@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The few style rules a machine can check: tabs, trailing blanks, final newline, SPDX line,
-calls with a leat wrapper, unique file names, tests that mirror src/."""
+calls with a leat wrapper, unique file names, tests that mirror src/, and no pictures, packs or wheels
+where a run may have left them."""
 import pathlib
 import re
 import subprocess
@@ -16,6 +17,7 @@ BANNED = [
     (r"(?:printf|puts|putchar|exit|abort)\s*\(", "the library neither prints nor exits"),
     (r"pthread_(?:create|mutex_|cond_)", "use base/thread.h"),
 ]
+LEFT_OVER = (".png", ".jpg", ".jpeg", ".leat", ".tar", ".whl")  # what runs write; kept only under tests/ and docs/
 # The wrappers themselves.
 MAY = {"src/base/mem.c", "src/base/thread.c", "src/base/thread.h"}
 
@@ -82,6 +84,8 @@ def main() -> int:
     errors: list[str] = []
     files = tracked()
     for path in files:
+        if path.lower().endswith(LEFT_OVER) and not path.startswith(("tests/", "docs/")):
+            errors.append(f"{path}: does a run write this? Pictures, packs and wheels belong under tests/ or docs/")
         if "/corpus/" in path or "/golden/" in path:
             continue
         if path.endswith(TEXT):
