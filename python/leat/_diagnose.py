@@ -642,10 +642,10 @@ def from_text(text: str) -> Diagnosis:
     return Diagnosis(json.loads(text))
 
 
-def of_loader(text: str) -> Diagnosis:
+def of_loader(text: str, batches: int) -> Diagnosis:
     """Returns a diagnosis from a loader's own meters; incomplete before its first batch."""
     found = from_text(text)
-    if not found["facts"]["steps"] and not found["facts"]["threads"]:
+    if batches == 0:
         found.update(verdict=_NOTHING, limit="none", cause="none", next="none", confidence=0.0, findings=[], remedies=[])
     return found
 

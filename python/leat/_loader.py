@@ -645,7 +645,7 @@ class Loader(Generic[B_co]):
         since the loader was made). ``print`` the result to get the page."""
         from ._diagnose import of_loader
 
-        return of_loader(self._loader.doctor(2))
+        return of_loader(self._loader.doctor(2), self._loader.stats(True)["batches"])
 
     def report(self, path: str | os.PathLike | None = None, *, title: str | None = None) -> str:
         """Returns what ``doctor()`` says, with plots, as one HTML page; also written to ``path``, where only an earlier report is replaced.
