@@ -6,7 +6,9 @@
  * the leaders. If it is similar to one, it gets an edge to that leader; otherwise it becomes a leader too. So
  * a bucket of m similar documents takes m comparisons, not m^2.
  *
- * Each thread groups a part of a band (a unit); the caller's thread writes their edges in order.
+ * Each thread groups a part of a band (a unit); the caller's thread writes their edges in order. A unit that
+ * does not fit the memory is grouped in windows: ranges in the order of digests, then of documents. A bucket
+ * may continue in the next window, with its leaders. So a bucket of any size fits.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,17 +21,29 @@
 
 #define LEADERS_MAX 16 /* per bucket; later documents are compared only with these */
 #define DIGIT_BITS 11
+#define DIGIT_MASK ((1u << DIGIT_BITS) - 1)
 #define DIGITS 3 /* digits of the digest used for sorting; the other bits are compared */
+#define SORTED_BITS (DIGITS * DIGIT_BITS)
 #define BLOCK (1u << 20)
 
-/* The state of one thread, which groups a slice of the records of a unit. */
+/* A place in the order of records: the digest as `key_of` turns it, then the document. */
+typedef struct place {
+    uint64_t key;
+    uint32_t document;
+} place;
+
+/* The state of one thread, which groups a unit window by window. */
 typedef struct sorter {
     leat__band_record *a, *b; /* records, and the second buffer of the sort */
+    place from, to;           /* first and last place of the window */
+    uint64_t width;           /* of the keys of a window, if it fits */
+    bool more;                /* the unit has another window */
     uint64_t edges;           /* number of edges found; they replace the records in b */
     uint64_t candidates;
     leat__band_segment *segment; /* segments of the unit */
-    uint32_t slices;             /* number of slices of the unit; 0 = no unit is left */
     char path[4096];             /* path of the unit's file, if it has one */
+    uint64_t digest;             /* of the last bucket, which has these leaders */
+    uint32_t leaders;
     uint8_t leader[LEADERS_MAX][LEAT__SKETCH_MAX];
     uint32_t leader_id[LEADERS_MAX];
     int rc;
@@ -43,42 +57,47 @@ typedef struct grouping {
     uint32_t sorters;
     uint64_t room;     /* capacity of each sorter, in records */
     uint32_t segments; /* segments per unit */
-    uint32_t slice;    /* current slice of all units */
     uint32_t *last;    /* the leader of each document's last edge, so that no edge is written twice */
     leat__band_segment *segment;
     leat__dedup_fill fill; /* NULL: a unit is a file of the spill set */
     void *cookie;
 } grouping;
 
-/* Stable sort by 33 bits of the digest. The result is in *a. */
-static void sort_records(leat__band_record **a, leat__band_record **b, uint64_t n)
+/* Returns the digest with the bits that are sorted above the others. */
+static uint64_t key_of(uint64_t digest)
+{
+    return digest << (64 - SORTED_BITS) | digest >> SORTED_BITS;
+}
+
+static bool before(place a, place b)
+{
+    return a.key != b.key ? a.key < b.key : a.document < b.document;
+}
+
+static uint32_t digit_of(const leat__band_record *r, bool by_line, int k)
+{
+    return (uint32_t)((by_line ? r->line : r->digest) >> (k * DIGIT_BITS)) & DIGIT_MASK;
+}
+
+/* Stable sort by 33 bits of the digest, or by the line. The result is in *a. */
+static void sort_digits(leat__band_record **a, leat__band_record **b, uint64_t n, bool by_line)
 {
     uint64_t count[DIGITS][1u << DIGIT_BITS];
-    const uint64_t mask = (1u << DIGIT_BITS) - 1;
     memset(count, 0, sizeof count);
     for (uint64_t i = 0; i < n; i++)
-        for (int k = 0; k < DIGITS; k++) count[k][(*a)[i].digest >> (k * DIGIT_BITS) & mask]++;
+        for (int k = 0; k < DIGITS; k++) count[k][digit_of(*a + i, by_line, k)]++;
     for (int k = 0; k < DIGITS; k++) {
         uint64_t sum = 0;
-        for (uint32_t j = 0; j <= mask; j++) {
+        for (uint32_t j = 0; j <= DIGIT_MASK; j++) {
             uint64_t c = count[k][j];
             count[k][j] = sum;
             sum += c;
         }
-        for (uint64_t i = 0; i < n; i++) {
-            leat__band_record r = (*a)[i];
-            (*b)[count[k][r.digest >> (k * DIGIT_BITS) & mask]++] = r;
-        }
+        for (uint64_t i = 0; i < n; i++) (*b)[count[k][digit_of(*a + i, by_line, k)]++] = (*a)[i];
         leat__band_record *swap = *a;
         *a = *b;
         *b = swap;
     }
-}
-
-static int by_line(const void *x, const void *y)
-{
-    uint32_t a = ((const leat__band_record *)x)->line, b = ((const leat__band_record *)y)->line;
-    return a < b ? -1 : a > b;
 }
 
 /* Sorts records that agree in the sorted bits by the whole digest, stably. */
@@ -92,6 +111,19 @@ static void sort_run(leat__band_record *r, uint64_t n)
     }
 }
 
+/* Sorts the records of a window by digest, then by document. They were read in the order of lines. */
+static void sort_records(const leat__dedup *d, sorter *s, uint64_t n)
+{
+    if (d->rank) sort_digits(&s->a, &s->b, n, true);
+    sort_digits(&s->a, &s->b, n, false);
+    for (uint64_t i = 0, j; i < n; i = j) {
+        bool mixed = false;
+        for (j = i + 1; j < n && (s->a[j].digest ^ s->a[i].digest) << (64 - SORTED_BITS) == 0; j++)
+            mixed |= s->a[j].digest != s->a[i].digest;
+        if (mixed) sort_run(s->a + i, j - i);
+    }
+}
+
 static int put_edge(grouping *g, leat__dedup_edge e, leat_error *err)
 {
     leat__dedup *d = g->d;
@@ -102,58 +134,57 @@ static int put_edge(grouping *g, leat__dedup_edge e, leat_error *err)
     return leat__spill_put(&d->edge, part, &e, sizeof e, err);
 }
 
-/* Handles the records of one bucket, in order. */
-static int bucket(leat__dedup *d, sorter *s, leat__band_record *r, uint64_t n, leat_error *err)
+/* Handles the records of a bucket that are in this window, in order. */
+static int bucket(leat__dedup *d, sorter *s, const leat__band_record *r, uint64_t n, leat_error *err)
 {
     leat__dedup_edge *edge = (leat__dedup_edge *)s->b;
     uint8_t sketch[LEAT__SKETCH_MAX];
-    uint32_t leaders = 0;
-    if (d->rank) {
-        for (uint64_t i = 0; i < n; i++) r[i].line = d->rank[r[i].line];
-        qsort(r, n, sizeof *r, by_line);
-    }
+    if (r->digest != s->digest) s->leaders = 0;
+    s->digest = r->digest;
     for (uint64_t i = 0; i < n; i++) {
         LEAT_TRY(leat__dedup_sketch_of(d, r[i].line, sketch, err));
         uint32_t k = 0;
-        for (; k < leaders; k++) {
+        for (; k < s->leaders; k++) {
             s->candidates++;
             if (leat__sketch_equal(s->leader[k], sketch, d->sketch_bytes) >= d->need_equal) break;
         }
-        if (k < leaders) {
+        if (k < s->leaders) {
             edge[s->edges++] = (leat__dedup_edge){r[i].line, s->leader_id[k]};
-        } else if (leaders < LEADERS_MAX) {
-            memcpy(s->leader[leaders], sketch, d->sketch_bytes);
-            s->leader_id[leaders++] = r[i].line;
+        } else if (s->leaders < LEADERS_MAX) {
+            memcpy(s->leader[s->leaders], sketch, d->sketch_bytes);
+            s->leader_id[s->leaders++] = r[i].line;
         }
     }
     return 0;
 }
 
+/* Handles the records of a window. A single record matters only if its bucket may be in the window before or
+ * after this one. */
 static int buckets(leat__dedup *d, sorter *s, uint64_t n, leat_error *err)
 {
-    const uint64_t mask = (UINT64_C(1) << (DIGITS * DIGIT_BITS)) - 1;
-    sort_records(&s->a, &s->b, n);
-    leat__band_record *r = s->a;
-    for (uint64_t i = 0; i < n;) {
-        uint64_t j = i + 1;
-        bool mixed = false;
-        for (; j < n && ((r[j].digest ^ r[i].digest) & mask) == 0; j++) mixed |= r[j].digest != r[i].digest;
-        if (mixed) sort_run(r + i, j - i);
-        for (uint64_t k = i; k < j;) {
-            uint64_t m = k + 1;
-            while (m < j && r[m].digest == r[k].digest) m++;
-            if (m - k > 1) LEAT_TRY(bucket(d, s, r + k, m - k, err));
-            k = m;
+    sort_records(d, s, n);
+    for (uint64_t i = 0, j; i < n; i = j) {
+        for (j = i + 1; j < n && s->a[j].digest == s->a[i].digest; j++) {
         }
-        i = j;
+        if (j - i > 1 || i == 0 || j == n) LEAT_TRY(bucket(d, s, s->a + i, j - i, err));
     }
     return 0;
 }
 
-/* Adds the records of a segment whose digests are in slice `slice` of `slices`. */
-static int load_slice(const grouping *g, sorter *s, const leat__band_segment *seg, uint64_t *n,
-                      leat_error *err)
+/* Ends the window earlier, so that an eighth of its records are left for the next one. */
+static uint64_t shrink_window(const grouping *g, sorter *s)
 {
+    const uint64_t n = g->room - LEAT_MAX(g->room / 8, 1);
+    sort_records(g->d, s, g->room);
+    s->to = (place){key_of(s->a[n - 1].digest), s->a[n - 1].line};
+    return n;
+}
+
+/* Adds the records of a segment that are in the window. With ranks, these replace their lines. */
+static int load_window(const grouping *g, sorter *s, const leat__band_segment *seg, uint64_t *n,
+                       leat_error *err)
+{
+    const leat__dedup *d = g->d;
     uint8_t *block = leat__alloc(LEAT__MEM_CURATE, BLOCK);
     const uint64_t per_block = BLOCK / sizeof(leat__band_record);
     uint64_t records = seg->bytes / sizeof(leat__band_record);
@@ -166,12 +197,14 @@ static int load_slice(const grouping *g, sorter *s, const leat__band_segment *se
                               seg->offset + at * sizeof(leat__band_record), err);
         const leat__band_record *r = (const leat__band_record *)block;
         for (uint64_t i = 0; i < take && rc == 0; i++) {
-            if ((r[i].digest & UINT32_MAX) * s->slices >> 32 != g->slice) continue;
             const uint32_t line = r[i].line + seg->base;
-            if (*n == g->room)
-                rc = leat__fail(err, LEAT_EBUDGET, "a bucket does not fit the memory limit (raise `memory`)");
-            else if (line >= g->d->st.document) rc = leat__fail(err, LEAT_EDATA, "%s: is damaged", seg->path);
-            else s->a[(*n)++] = (leat__band_record){r[i].digest, line};
+            place p = {key_of(r[i].digest), line};
+            if (p.key < s->from.key || p.key > s->to.key) continue;
+            if (line >= d->st.document) rc = leat__fail(err, LEAT_EDATA, "%s: is damaged", seg->path);
+            else if (d->rank) p.document = d->rank[line];
+            if (rc == 0 && *n == g->room && !before(s->to, p)) *n = shrink_window(g, s);
+            if (rc == 0 && !before(p, s->from) && !before(s->to, p))
+                s->a[(*n)++] = (leat__band_record){r[i].digest, p.document};
         }
     }
     leat__file_close(&f);
@@ -179,18 +212,20 @@ static int load_slice(const grouping *g, sorter *s, const leat__band_segment *se
     return rc;
 }
 
-/* Groups a slice of a unit, whose segments are in the order of their lines. */
-static void group_slice(void *cookie, uint32_t member, uint32_t members)
+/* Groups the next window of a unit, whose segments are in the order of their lines. */
+static void group_window(void *cookie, uint32_t member, uint32_t members)
 {
     grouping *g = cookie;
-    if (member >= g->sorters || g->slice >= g->sorter[member].slices) return;
+    if (member >= g->sorters || !g->sorter[member].more) return;
     sorter *s = &g->sorter[member];
     uint64_t n = 0;
-    s->rc = 0;
-    s->edges = 0;
+    s->to = (place){s->from.key + LEAT_MIN(s->width, UINT64_MAX - s->from.key), UINT32_MAX};
     for (uint32_t i = 0; i < g->segments && s->rc == 0; i++)
-        if (s->segment[i].bytes > 0) s->rc = load_slice(g, s, &s->segment[i], &n, &s->err);
+        if (s->segment[i].bytes > 0) s->rc = load_window(g, s, &s->segment[i], &n, &s->err);
     if (s->rc == 0) s->rc = buckets(g->d, s, n, &s->err);
+    s->more = before(s->to, (place){UINT64_MAX, UINT32_MAX});
+    s->from = (place){s->to.key, s->to.document + 1};
+    if (s->from.document == 0) s->from.key++;
 }
 
 /* Writes the edges of a sorter on the caller's thread, so that the order of units does not depend on
@@ -198,14 +233,13 @@ static void group_slice(void *cookie, uint32_t member, uint32_t members)
 static int take_edges(grouping *g, sorter *s, leat_error *err)
 {
     const leat__dedup_edge *edge = (const leat__dedup_edge *)s->b;
-    if (g->slice >= s->slices) return 0;
     if (s->rc != 0) {
         if (err) *err = s->err;
         return s->rc;
     }
     for (uint64_t i = 0; i < s->edges; i++) LEAT_TRY(put_edge(g, edge[i], err));
     g->d->st.candidates += s->candidates;
-    s->candidates = 0;
+    s->edges = s->candidates = 0;
     return 0;
 }
 
@@ -219,24 +253,25 @@ static void set_unit(const grouping *g, sorter *s, uint32_t unit)
         s->segment[0] = (leat__band_segment){.path = s->path, .bytes = g->d->band.length[unit]};
     }
     for (uint32_t i = 0; i < g->segments; i++) bytes += s->segment[i].bytes;
-    /* slices differ in size: leave an eighth of the space free */
-    s->slices =
-        (uint32_t)leat__ceil_div(bytes / sizeof(leat__band_record), LEAT_MAX(g->room - g->room / 8, 1));
+    /* windows differ in size: leave an eighth of the space free */
+    uint64_t windows = leat__ceil_div(bytes / sizeof(leat__band_record), LEAT_MAX(g->room - g->room / 8, 1));
+    s->more = windows > 0;
+    s->width = UINT64_MAX / LEAT_MAX(windows, 1);
+    s->from = (place){0};
+    s->leaders = 0;
 }
 
 /* Groups the next units, one per thread, and advances *unit. */
 static int group_some(grouping *g, uint32_t *unit, uint32_t end, leat_error *err)
 {
-    uint32_t slices = 0;
-    for (uint32_t i = 0; i < g->sorters; i++) {
-        g->sorter[i].slices = 0;
-        if (*unit == end) continue;
-        set_unit(g, &g->sorter[i], (*unit)++);
-        slices = LEAT_MAX(slices, g->sorter[i].slices);
-    }
-    for (g->slice = 0; g->slice < slices; g->slice++) {
-        leat__thread_team_run(g->team, group_slice, g);
-        for (uint32_t i = 0; i < g->sorters; i++) LEAT_TRY(take_edges(g, &g->sorter[i], err));
+    for (uint32_t i = 0; i < g->sorters && *unit < end; i++) set_unit(g, &g->sorter[i], (*unit)++);
+    for (bool more = true; more;) {
+        leat__thread_team_run(g->team, group_window, g);
+        more = false;
+        for (uint32_t i = 0; i < g->sorters; i++) {
+            LEAT_TRY(take_edges(g, &g->sorter[i], err));
+            more |= g->sorter[i].more;
+        }
     }
     return 0;
 }
@@ -260,7 +295,7 @@ static int open_sorters(grouping *g, uint64_t memory, leat_error *err)
     uint32_t most = LEAT_MIN(leat__thread_team_size(g->team), st->band_files);
     g->sorters = (uint32_t)LEAT_MAX(LEAT_MIN(memory / (each * (largest + largest / 8 + 1)), most), 1);
     g->room = LEAT_MIN(memory / each / g->sorters, largest);
-    g->room = g->room + g->room / 8 + 1; /* enough for one slice with all records */
+    g->room = g->room + g->room / 8 + 1; /* enough for one window with all records */
     g->sorter = leat__zalloc_array(LEAT__MEM_CURATE, g->sorters, sizeof *g->sorter);
     g->segment = leat__zalloc_array(LEAT__MEM_CURATE, g->sorters * g->segments, sizeof *g->segment);
     if (!g->sorter || !g->segment) return leat__fail_nomem(err, g->sorters * sizeof *g->sorter, "grouping");

@@ -5,6 +5,8 @@
  */
 #include "curate/dedup_box.h"
 
+#include "curate/dedup.h"
+
 static leat_dedup_stats st;
 
 static void keep_policies(void **state)
@@ -99,13 +101,85 @@ static void threads_find_the_same(void **state)
     }
 }
 
+enum { UNIT = 300000, EDGES = UNIT / 2 - 5 + UNIT / 3 };
+
+/* One unit. Every second document has the same digest, with five different sketches; the others form buckets
+ * of three equal ones. */
+static void put_unit(const char *band, const char *sketches)
+{
+    FILE *f = fopen(in_box(band), "wb"), *g = fopen(in_box(sketches), "wb");
+    assert_true(f && g);
+    for (uint32_t i = 0; i < UNIT; i++) {
+        uint64_t same = i % 2 ? i / 6 + 100 : i % 10, sketch[2] = {same, same};
+        leat__band_record r = {i % 2 ? same * UINT64_C(0x9e3779b97f4a7c15) : UINT64_C(0x8000000180000001), i};
+        assert_int_equal(fwrite(&r, sizeof r, 1, f), 1);
+        assert_int_equal(fwrite(sketch, sizeof sketch, 1, g), 1);
+    }
+    assert_int_equal(fclose(f) | fclose(g), 0);
+}
+
+static void fill_unit(void *cookie, uint32_t unit, leat__band_segment *segment)
+{
+    *segment = (leat__band_segment){.path = cookie, .bytes = UNIT * sizeof(leat__band_record)};
+}
+
+static int by_edge(const void *x, const void *y)
+{
+    return memcmp(x, y, sizeof(leat__dedup_edge));
+}
+
+/* Groups the unit, and returns its edges, sorted. */
+static char *edges_of(uint64_t memory, bool ranked)
+{
+    static uint32_t order[UNIT];
+    leat_dedup_opts o;
+    char work[4096], band[4096], *edges;
+    leat__part part = {.to = 1};
+    leat__dedup d = {.opts = &o, .memory = memory, .bands = 1, .sketch_bytes = 16, .need_equal = 16};
+    leat_error err = {0};
+    leat_dedup_opts_init(&o);
+    o.threads = 2;
+    snprintf(work, sizeof work, "%s", in_box("unit"));
+    snprintf(band, sizeof band, "%s", in_box("unit/records"));
+    for (uint32_t i = 0; i < UNIT; i++) order[i] = UNIT - 1 - i; /* its own inverse */
+    if (ranked) d.order = d.rank = order;
+    d.work = work;
+    d.part = &part;
+    d.st.document = UNIT;
+    d.st.parts = d.st.edge_parts = 1;
+    d.st.side_length[LEAT__SIDE_SKETCH] = 16 * UNIT;
+    assert_int_equal(leat__dedup_state_bands(&d.st, 1, &err), 0);
+    assert_int_equal(leat__dedup_state_edges(&d.st, 1, &err), 0);
+    d.st.band_length[0] = UNIT * sizeof(leat__band_record);
+    if (leat__dedup_group_units(&d, work, 1, fill_unit, band, &err) != 0) fail_msg("%s", err.message);
+    assert_int_equal(d.st.verified, EDGES);
+    assert_int_equal(d.st.edge_length[0], EDGES * sizeof(leat__dedup_edge));
+    leat__dedup_state_reset(&d.st);
+    edges = load_text("unit/edge-0");
+    qsort(edges, EDGES, sizeof(leat__dedup_edge), by_edge);
+    return edges;
+}
+
+/* A bucket that is larger than the memory for records gives the same edges. */
+static void any_bucket_fits(void **state)
+{
+    assert_int_equal(mkdir(in_box("unit"), 0755), 0);
+    put_unit("unit/records", "unit/side-0");
+    for (int ranked = 0; ranked < 2; ranked++) {
+        uint64_t least = (12u << 20) + UNIT * (ranked ? 12 : 4);
+        char *all = edges_of(256u << 20, ranked), *some = edges_of(least, ranked);
+        assert_memory_equal(all, some, EDGES * sizeof(leat__dedup_edge));
+        leat__free(all);
+        leat__free(some);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keep_policies),
-        cmocka_unit_test(pairs_are_found),
-        cmocka_unit_test(one_large_bucket),
-        cmocka_unit_test(threads_find_the_same),
+        cmocka_unit_test(keep_policies),    cmocka_unit_test(pairs_are_found),
+        cmocka_unit_test(one_large_bucket), cmocka_unit_test(threads_find_the_same),
+        cmocka_unit_test(any_bucket_fits),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
