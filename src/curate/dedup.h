@@ -157,7 +157,10 @@ typedef struct leat__band_segment {
 } leat__band_segment;
 
 int leat__dedup_plan(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
-/* Fails with LEAT_ENOSPC when the rest of the run does not fit the disk. Call it after planning. */
+/* Fails with LEAT_EBUDGET, for a phase after SKETCH: the plan's estimate of the documents was too low. Names
+ * the memory that the phases need for their real number. */
+int leat__dedup_refuse_memory(const leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
+/* Fails with LEAT_EBUDGET when the rest of the run does not fit the disk. Call it after planning. */
 int leat__dedup_check_disk(const leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 
 int leat__dedup_sketch(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;

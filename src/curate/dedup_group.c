@@ -314,10 +314,7 @@ static int open_grouping(grouping *g, leat_error *err)
 {
     leat__dedup *d = g->d;
     uint64_t fixed = d->st.document * 4 + (d->rank ? d->st.document * 8 : 0) + (8u << 20);
-    if (fixed + (4u << 20) > d->memory)
-        return leat__fail(err, LEAT_EBUDGET,
-                          "%llu documents need at least %llu MiB of memory (raise `memory`)",
-                          (unsigned long long)d->st.documents, (unsigned long long)(fixed >> 20) + 5);
+    if (fixed + (4u << 20) > d->memory) return leat__dedup_refuse_memory(d, err);
     uint64_t rest = d->memory - fixed;
     g->last = leat__alloc_array(LEAT__MEM_CURATE, d->st.document + 1, 4);
     if (!g->last) return leat__fail_nomem(err, d->st.document * 4, "documents");

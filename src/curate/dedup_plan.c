@@ -216,9 +216,9 @@ static uint64_t disk_of(const leat__dedup *d, const estimate *e)
 
 /* Returns the minimum memory: enough for a pass over the text, and for the decisions plus a sixteenth for a
  * part of the edges. */
-static uint64_t memory_of(const leat__dedup *d, const estimate *e)
+static uint64_t memory_of(const leat__dedup *d, uint64_t documents)
 {
-    uint64_t all = e->documents * (d->opts->keep != LEAT_KEEP_FIRST ? 24 : 12) + (8u << 20);
+    uint64_t all = documents * (d->opts->keep != LEAT_KEEP_FIRST ? 24 : 12) + (8u << 20);
     uint64_t floor = FLOOR + (d->rules.count > 0 ? LEAT__DEDUP_SCORER : 0);
     return LEAT_MAX(floor, all + leat__ceil_div(all, 15));
 }
@@ -243,21 +243,26 @@ static int free_bytes(const char *output, uint64_t *bytes, leat_error *err)
 }
 
 /* Fails with a message that names both sizes: in bytes, if rounded sizes would look equal. */
-static int refuse_memory(const leat__dedup *d, leat_error *err)
+static int refuse_memory(const leat__dedup *d, const char *about, uint64_t documents, uint64_t bytes,
+                         leat_error *err)
 {
-    const leat_dedup_stats *st = d->stats;
     char need[32], limit[32];
-    leat__format_bytes(st->plan_memory, need, sizeof need);
+    leat__format_bytes(bytes, need, sizeof need);
     leat__format_bytes(d->memory, limit, sizeof limit);
     if (leat__str_eq(need, limit)) {
-        snprintf(need, sizeof need, "%llu bytes", (unsigned long long)st->plan_memory);
+        snprintf(need, sizeof need, "%llu bytes", (unsigned long long)bytes);
         snprintf(limit, sizeof limit, "%llu", (unsigned long long)d->memory);
     }
-    return leat__fail(err, LEAT_EBUDGET,
-                      "about %llu document%s need%s %s of memory, the limit is %s (raise `memory` to %lluM)",
-                      (unsigned long long)st->plan_documents, leat__plural(st->plan_documents),
-                      st->plan_documents == 1 ? "s" : "", need, limit,
-                      (unsigned long long)leat__ceil_div(st->plan_memory, 1u << 20));
+    return leat__fail(
+        err, LEAT_EBUDGET, "%s%llu document%s need%s %s of memory, the limit is %s (raise `memory` to %lluM)",
+        about, (unsigned long long)documents, leat__plural(documents), documents == 1 ? "s" : "", need, limit,
+        (unsigned long long)leat__ceil_div(bytes, 1u << 20));
+}
+
+int leat__dedup_refuse_memory(const leat__dedup *d, leat_error *err)
+{
+    const uint64_t lines = d->st.document;
+    return refuse_memory(d, "", lines, memory_of(d, lines), err);
 }
 
 /* Plans a run on lines, paragraphs or substrings: a record and one bit each. The bits are on disk twice while
@@ -280,9 +285,9 @@ int leat__dedup_plan(leat__dedup *d, leat_error *err)
     uint64_t documents = e.documents, text = e.text;
     st->plan_documents = documents;
     st->plan_disk = disk_of(d, &e);
-    st->plan_memory = memory_of(d, &e);
+    st->plan_memory = memory_of(d, documents);
     if (d->opts->level != LEAT_LEVEL_DOCUMENT) plan_pieces(d, &e);
-    if (st->plan_memory > d->memory) return refuse_memory(d, err);
+    if (st->plan_memory > d->memory) return refuse_memory(d, "about ", documents, st->plan_memory, err);
     /* a part of a band takes twice its size when sorted, and gets a quarter of the memory */
     d->st.parts = (uint32_t)LEAT_MIN(documents * 2 * sizeof(leat__band_record) / (d->memory / 4) + 1, 256);
     d->plan_output = d->opts->compress ? text / COMPRESSED : text;

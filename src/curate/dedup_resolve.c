@@ -185,10 +185,7 @@ static int resolve_all(resolving *r, leat_error *err)
     leat__dedup *d = r->d;
     uint64_t fixed = (uint64_t)r->n * (d->rank ? 20 : 12) + (8u << 20), most = 0;
     for (uint32_t i = 0; i < d->st.edge_files; i++) most = LEAT_MAX(most, d->st.edge_length[i]);
-    if (fixed + most > d->memory)
-        return leat__fail(
-            err, LEAT_EBUDGET, "%llu documents need at least %llu MiB of memory (raise `memory`)",
-            (unsigned long long)d->st.documents, (unsigned long long)((fixed + most) >> 20) + 1);
+    if (fixed + most > d->memory) return leat__dedup_refuse_memory(d, err);
     r->kept_for = leat__alloc_array(LEAT__MEM_CURATE, r->n + 1, 4);
     r->neighbour = leat__alloc_array(LEAT__MEM_CURATE, r->n + 1, 4);
     r->next_neighbour = leat__alloc_array(LEAT__MEM_CURATE, r->n + 1, 4);

@@ -326,10 +326,7 @@ int leat__dedup_rank(leat__dedup *d, leat_error *err)
     leat__file *f = NULL;
     leat__dedup_keep value[512];
     if (d->opts->keep == LEAT_KEEP_FIRST || d->order) return 0;
-    if (n * (sizeof(ranked) + 8) + (8u << 20) > d->memory)
-        return leat__fail(err, LEAT_EBUDGET,
-                          "%llu documents need at least %llu MiB of memory (raise `memory`)",
-                          (unsigned long long)n, (unsigned long long)(n * (sizeof(ranked) + 8) >> 20) + 9);
+    if (n * (sizeof(ranked) + 8) + (8u << 20) > d->memory) return leat__dedup_refuse_memory(d, err);
     ranked *r = leat__alloc_array(LEAT__MEM_CURATE, n + 1, sizeof *r);
     d->order = leat__alloc_array(LEAT__MEM_CURATE, n + 1, 4);
     d->rank = leat__alloc_array(LEAT__MEM_CURATE, n + 1, 4);

@@ -90,10 +90,45 @@ static void a_small_disk_does_not_fit(void **state)
     assert_int_equal(leat__dedup_check_disk(&d, &err), 0);
 }
 
+/* Of 32 files, 16 are sampled. The others have many more documents, which the run finds later: it names the
+ * memory that is enough. */
+static void too_low_an_estimate_names_the_memory(void **state)
+{
+    static char path[32][4096];
+    static const char *inputs[32];
+    leat_dedup_stats st;
+    leat_error err = {0};
+    unsigned enough = 0;
+    for (int i = 0; i < 32; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "e%02d.jsonl", i);
+        inputs[i] = strcpy(path[i], in_box(name));
+        FILE *f = fopen(inputs[i], "wb");
+        for (int k = 0; k < (i % 2 ? 120000 : 1); k++) fputs("{\"text\":\"\"}\n", f);
+        if (i % 2 == 0) put_lines(f, 1, 1 << 20);
+        fclose(f);
+    }
+    leat_dedup_opts o = fuzzy_opts("e00.jsonl", "e");
+    o.inputs = inputs;
+    o.input_count = 32;
+    o.kind = LEAT_DEDUP_EXACT;
+    o.keep = LEAT_KEEP_LONGEST;
+    o.memory = 48u << 20;
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EBUDGET);
+    const char *at = strstr(err.message, "(raise memory to ");
+    if (strncmp(err.message, "1920032 documents need ", 23) != 0 || !at) fail_msg("%s", err.message);
+    assert_int_equal(sscanf(at, "(raise memory to %uM)", &enough), 1);
+    o.memory = (uint64_t)enough << 20;
+    o.resume = 1;
+    dedup_ok(&o, &st);
+    assert_int_equal(st.documents, 1920032);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_plan_comes_first), cmocka_unit_test(unequal_lines),
-        cmocka_unit_test(lines_and_substrings_are_counted), cmocka_unit_test(a_small_disk_does_not_fit)};
+        cmocka_unit_test(lines_and_substrings_are_counted), cmocka_unit_test(a_small_disk_does_not_fit),
+        cmocka_unit_test(too_low_an_estimate_names_the_memory)};
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
