@@ -383,6 +383,7 @@ static int grow(leat__text_chunk *c, size_t capacity, leat_error *err)
 static int open_next(leat__text_files *f, leat_error *err)
 {
     LEAT_TRY(leat__stream_open(&f->stream, f->path[f->next], err));
+    if (leat__stream_size(f->stream) != f->size[f->next]) return leat__text_files_changed(f, f->next, err);
     f->next++;
     f->line = 1;
     f->offset = 0;
@@ -606,8 +607,8 @@ uint64_t leat__text_files_stamp(const leat__text_files *f, uint32_t file)
 
 int leat__text_files_changed(const leat__text_files *f, uint32_t file, leat_error *err)
 {
-    return leat__fail(err, LEAT_EDATA, "%s: changed since the run began (use `force` to start over)",
-                      f->path[file]);
+    return leat__fail(err, LEAT_EDATA, "%s: changed since the run began%s", f->path[file],
+                      f->sum ? " (use `force` to start over)" : "");
 }
 
 /* Compares the files before `end`, which have been read completely, with the first pass. */

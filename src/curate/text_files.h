@@ -75,7 +75,7 @@ typedef struct leat__line_numbers {
 typedef struct leat__text_files {
     char **path;
     uint32_t count, capacity;
-    uint64_t *size; /* bytes on disk */
+    uint64_t *size; /* bytes on disk; a file that has another size when it is read has changed */
     uint64_t total; /* bytes of all files */
     char *finished; /* last output folder that was found to be complete; NULL = none */
     char *ignored;  /* first file left out of an output folder because it is not kept-*; NULL = none */

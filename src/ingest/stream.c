@@ -319,6 +319,11 @@ uint64_t leat__stream_taken(const leat__stream *s)
     return s->next - s->in_len;
 }
 
+uint64_t leat__stream_size(const leat__stream *s)
+{
+    return s->total;
+}
+
 uint64_t leat__stream_offset(const leat__stream *s)
 {
     return s->offset;

@@ -27,6 +27,8 @@ int leat__stream_read(leat__stream *s, void *buf, size_t len, size_t *got, leat_
 int leat__stream_skip(leat__stream *s, uint64_t len, uint64_t *got, leat_error *err) LEAT_MUST_CHECK;
 
 uint64_t leat__stream_offset(const leat__stream *s);
+/* Returns the size of the file, as it was opened. */
+uint64_t leat__stream_size(const leat__stream *s);
 /* Returns the bytes of the file that were decompressed so far. */
 uint64_t leat__stream_taken(const leat__stream *s);
 const char *leat__stream_name(const leat__stream *s);

@@ -300,6 +300,30 @@ static void damaged_gzip_is_an_error(void **state)
 }
 
 /* Reading that begins at a cut gives the chunks of reading from the start. */
+/* The size of a file is that of the list, from which a run has its total. */
+static void a_file_of_another_size_has_changed(void **state)
+{
+    static const char *const now[] = {"{}\n", "{}\n{}\n{}\n"};
+    leat__text_chunk *c = leat__text_chunk_new();
+    for (size_t i = 0; i < LEAT_COUNT(now); i++) {
+        leat__text_files f;
+        leat_error err = {0};
+        bool end = false;
+        put_text("first.jsonl", "{}\n");
+        put_text("second.jsonl", "{}\n{}\n");
+        assert_int_equal(open_files(&f, "first.jsonl", "second.jsonl", 1 << 20, &err), 0);
+        put_text("second.jsonl", now[i]);
+        leat__text_chunk_clear(c);
+        assert_int_equal(leat__text_files_read(&f, c, &end, &err), 0);
+        leat__text_chunk_clear(c);
+        assert_int_equal(leat__text_files_read(&f, c, &end, &err), LEAT_EDATA);
+        assert_non_null(strstr(err.message, "second.jsonl: changed since the run began"));
+        assert_null(strstr(err.message, "force")); /* without checksums there is nothing to resume */
+        leat__text_files_reset(&f);
+    }
+    leat__text_chunk_free(c);
+}
+
 static void cuts_keep_chunks(void **state)
 {
     leat__buf data;
@@ -418,6 +442,7 @@ int main(void)
         cmocka_unit_test(outputs_that_are_inputs),
         cmocka_unit_test(byte_order_mark),
         cmocka_unit_test(damaged_gzip_is_an_error),
+        cmocka_unit_test(a_file_of_another_size_has_changed),
         cmocka_unit_test(cuts_keep_chunks),
         cmocka_unit_test(cuts_at_lines),
     };
