@@ -64,6 +64,9 @@ static int find_key(const reading *r, const yaml_node_t *node, size_t *index, le
     const int found = cli_line_find(r->line, name);
     *index = (size_t)LEAT_MAX(found, 0);
     if (found >= 0 && *index < n && !leat__str_eq(name, "config")) return 0;
+    if (found >= 0)
+        return leat__fail(err, LEAT_EINVAL, "%s:%zu: '%s' works on the command line only", r->path,
+                          line_of(node), key);
     for (size_t i = 0; i < n; i++) names[i] = r->line->params[i]->name;
     const char *near = leat__str_nearest(name, names, n);
     if (near == NULL || leat__str_eq(near, "config"))

@@ -69,13 +69,15 @@ static int check_level(const leat_dedup_opts *o, leat_error *err)
         return leat__fail(err, LEAT_EINVAL,
                           "`level`: lines and paragraphs are found by exact, not by fuzzy deduplication");
     if (o->profile || o->set)
-        return leat__fail(err, LEAT_EINVAL,
-                          "`profile` and `set` work on whole documents only (run leat filter first)");
+        return leat__fail(err, LEAT_EINVAL, "`%s` works on whole documents only (run leat filter first)",
+                          o->profile ? "profile" : "set");
     if (o->keep != LEAT_KEEP_FIRST || o->index || o->against)
         return leat__fail(err, LEAT_EINVAL,
-                          "%s are cut out of the texts: `keep`, `index` and `against` are only for runs that "
-                          "remove whole documents",
-                          levels[o->level]);
+                          "%s are cut out of the texts: `%s` is only for runs that remove whole documents",
+                          levels[o->level],
+                          o->index     ? "index"
+                          : o->against ? "against"
+                                       : "keep");
     if (o->level == LEAT_LEVEL_SUBSTRING && o->normalize)
         return leat__fail(err, LEAT_EINVAL, "substrings always compare words only: leave out `normalize`");
     return 0;
@@ -86,11 +88,19 @@ static int check_exact(leat_dedup_opts *o, leat_error *err)
     bool substring = o->level == LEAT_LEVEL_SUBSTRING;
     if (o->shingle_words && !substring)
         return leat__fail(err, LEAT_EINVAL, "`words` is only for fuzzy and substring deduplication");
-    if (o->shingle_chars || o->bands || o->rows || o->threshold != 0 || o->bands_per_iteration ||
-        o->compatible || o->clusters != LEAT_CLUSTERS_STAR)
-        return leat__fail(err, LEAT_EINVAL,
-                          "`chars`, `bands`, `rows`, `threshold`, `clusters`, `compatible` and "
-                          "`bands_per_iteration` are only for fuzzy deduplication");
+    const struct {
+        bool given;
+        const char *name;
+    } fuzzy[] = {{o->shingle_chars, "chars"},
+                 {o->bands, "bands"},
+                 {o->rows, "rows"},
+                 {o->threshold != 0, "threshold"},
+                 {o->clusters != LEAT_CLUSTERS_STAR, "clusters"},
+                 {o->compatible, "compatible"},
+                 {o->bands_per_iteration, "bands_per_iteration"}};
+    for (size_t i = 0; i < LEAT_COUNT(fuzzy); i++)
+        if (fuzzy[i].given)
+            return leat__fail(err, LEAT_EINVAL, "`%s` is only for fuzzy deduplication", fuzzy[i].name);
     o->bands = 1;
     if (substring && o->shingle_words == 0) o->shingle_words = SUBSTRING_WORDS;
     if (o->shingle_words > SUBSTRING_MAX)

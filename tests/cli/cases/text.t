@@ -32,7 +32,7 @@ $ leat dedup exact in.jsonl -o whole 2> /dev/null | grep -o '[0-9]* comparison.*
 1 comparison, 1 equal;
 
 $ leat dedup exact in.jsonl -o lines --level line --set words.min=5
-! leat dedup: --profile and --set work on whole documents only (run leat filter first)
+! leat dedup: --set works on whole documents only (run leat filter first)
 = 2
 
 $ leat dedup fuzzy in.jsonl -o other --set lang_score.min=0.5
@@ -157,12 +157,16 @@ $ printf 'memory: lots\n' > wrong.yaml; leat filter in.jsonl --config wrong.yaml
 ! leat filter: wrong.yaml:1: memory: * (glob)
 = 2
 
+$ printf 'quiet: yes\n' > wrong.yaml; leat filter in.jsonl -o other -c wrong.yaml
+! leat filter: wrong.yaml:1: 'quiet' works on the command line only
+= 2
+
 $ leat filter in.jsonl --config nothing.yaml
 ! leat filter: nothing.yaml: cannot open: No such file or directory
 = 4
 
 $ printf 'output: dd\nthreshold: 0.5\n' > d.yaml; leat dedup exact in.jsonl --config d.yaml
-! leat dedup: --chars, --bands, --rows, --threshold, --clusters, --compatible and --bands-per-iteration are only for fuzzy deduplication
+! leat dedup: --threshold is only for fuzzy deduplication
 = 2
 
 $ printf 'output: dc\neval: [in.jsonl]\nngram: 5\n' > d.yaml; leat decontaminate in.jsonl --config d.yaml --json | jget contaminated
@@ -432,11 +436,11 @@ d1
 3
 
 $ leat dedup exact in.jsonl -o small --level line --keep longest
-! leat dedup: lines are cut out of the texts: --keep, --index and --against are only for runs that remove whole documents
+! leat dedup: lines are cut out of the texts: --keep is only for runs that remove whole documents
 = 2
 
 $ leat dedup substring in.jsonl -o small --keep longest
-! leat dedup: substrings are cut out of the texts: --keep, --index and --against are only for runs that remove whole documents
+! leat dedup: substrings are cut out of the texts: --keep is only for runs that remove whole documents
 = 2
 
 $ leat dedup exact in.jsonl -o small --words 5
@@ -515,7 +519,7 @@ $ leat plan --documents 100000000 --ram 1G --limit 2G --json | jget fix
 --ram 1288947849 (1.20 GiB)
 
 $ leat dedup exact in.jsonl -o small --bands 3
-! leat dedup: --chars, --bands, --rows, --threshold, --clusters, --compatible and --bands-per-iteration are only for fuzzy deduplication
+! leat dedup: --bands is only for fuzzy deduplication
 = 2
 
 $ leat dedup similar in.jsonl -o small

@@ -68,8 +68,9 @@ static void expect_wrong(const char *text, const char *message)
 static void wrong_files_are_refused(void **state)
 {
     expect_wrong("names: a\nforse: yes\n", "f.yaml:2: unknown key 'forse'; did you mean 'force'?");
-    expect_wrong("json: yes\n", "unknown key 'json'");
-    expect_wrong("config: x\n", "unknown key 'config'");
+    expect_wrong("json: yes\n", "unknown key 'json'"); /* this command has no --json */
+    expect_wrong("quiet: yes\n", "f.yaml:1: 'quiet' works on the command line only");
+    expect_wrong("config: x\n", "f.yaml:1: 'config' works on the command line only");
     expect_wrong("count: 0\n", "f.yaml:1: count: 0 is out of range"); /* although the command line wins */
     expect_wrong("count: [1]\n", "'count' needs a single value");
     expect_wrong("output: [a]\n", "'output' needs a single value");
