@@ -78,6 +78,29 @@ static int refuse_other(const char *path, const leat__index_header *h, const lea
                       h->words ? h->words : h->chars, h->words ? "words" : "characters", h->bands, h->rows);
 }
 
+/* Fails when the checksum is wrong. */
+static int check_sum(leat__file *f, const leat__index_header *h, leat_error *err)
+{
+    uint64_t end = leat__file_size_at_open(f) - FOOTER;
+    uint8_t sum[FOOTER], found[FOOTER];
+    leat__hasher *hash = leat__hasher_open(0);
+    uint8_t *block = leat__alloc(LEAT__MEM_CURATE, BLOCK);
+    int rc = hash && block ? leat__file_pread(f, sum, FOOTER, end, err)
+                           : leat__fail_nomem(err, BLOCK, "the index");
+    for (uint64_t at = sizeof *h; at < end && rc == 0; at += BLOCK) {
+        size_t n = (size_t)LEAT_MIN(BLOCK, end - at);
+        rc = leat__file_pread(f, block, n, at, err);
+        if (rc == 0) leat__hasher_update(hash, block, n);
+    }
+    if (rc == 0) finish_hash(hash, h, found);
+    if (rc == 0 && memcmp(sum, found, FOOTER) != 0)
+        rc = leat__fail(err, LEAT_EDATA, "%s: the checksum is wrong (make the index again)",
+                        leat__file_path(f));
+    leat__hasher_close(&hash);
+    leat__free(block);
+    return rc;
+}
+
 static int check_header(const leat__dedup *d, const char *path, const leat__index_header *h, uint64_t size,
                         leat_error *err)
 {
@@ -85,13 +108,17 @@ static int check_header(const leat__dedup *d, const char *path, const leat__inde
     if (memcmp(h->magic, MAGIC, sizeof h->magic) != 0 || h->version != version_of(h))
         return leat__fail(err, LEAT_EFORMAT, "%s: not an index of this version of leat (make it again)",
                           path);
-    if (h->kind != want.kind || h->normalize != want.normalize || h->words != want.words ||
-        h->chars != want.chars || h->bands != want.bands || h->rows != want.rows ||
-        h->sketch_bytes != want.sketch_bytes)
-        return refuse_other(path, h, &want, err);
-    if (size < sizeof *h + FOOTER || h->bytes != size - sizeof *h - FOOTER || h->documents >= UINT32_MAX)
+    if (size < sizeof *h + FOOTER || h->bytes > size - sizeof *h - FOOTER)
         return leat__fail(err, LEAT_EDATA, "%s: is %llu bytes, expected %llu (truncated?)", path,
                           (unsigned long long)size, (unsigned long long)(h->bytes + sizeof *h + FOOTER));
+    if (h->bytes < size - sizeof *h - FOOTER || h->documents >= UINT32_MAX)
+        return leat__fail(err, LEAT_EDATA, "%s: is damaged (make the index again)", path);
+    if (h->kind != want.kind || h->normalize != want.normalize || h->words != want.words ||
+        h->chars != want.chars || h->bands != want.bands || h->rows != want.rows ||
+        h->sketch_bytes != want.sketch_bytes) {
+        LEAT_TRY(check_sum(d->index, h, err)); /* a damaged header may name other settings */
+        return refuse_other(path, h, &want, err);
+    }
     return 0;
 }
 

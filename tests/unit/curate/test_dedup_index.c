@@ -213,10 +213,25 @@ static void others_are_refused(void **state)
         put_file(path, data, n);
         data[at] ^= 1;
         int rc = leat_dedup_text(&o, &st, &err);
-        assert_true(rc == LEAT_EDATA || rc == LEAT_EFORMAT || rc == LEAT_ESTATE);
+        assert_true(rc == LEAT_EDATA || rc == LEAT_EFORMAT);
+    }
+    for (size_t at = 0; at < sizeof(leat__index_header); at++) { /* settings are never those of damage */
+        data[at] ^= 1;
+        put_file(path, data, n);
+        data[at] ^= 1;
+        int rc = leat_dedup_text(&o, &st, &err);
+        if (rc != LEAT_EDATA && rc != LEAT_EFORMAT) fail_msg("byte %zu: %s", at, err.message);
     }
     put_file(path, data, n / 2);
     assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "(truncated?)"));
+    char *more = leat__alloc(LEAT__MEM_MISC, n + 1);
+    memcpy(more, data, n);
+    more[n] = 0;
+    put_file(path, more, n + 1);
+    leat__free(more);
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "is damaged"));
     put_file(path, data, 5);
     assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EFORMAT);
     leat__free(data);
