@@ -111,8 +111,7 @@ def _write_rows(batches: Any, name: str, first: int, path: str, text_field: str,
                 line: dict[str, Any] = {_ROW: row, "id": key if number else f"{name}:{row - first}" if key is None else str(key)}
                 if isinstance(text, bytes):
                     text = text.decode("utf-8", "surrogateescape")
-                if text is not None:
-                    line["text"] = text
+                line["text"] = text
                 if keep_field is not None and _number(keep) is not None:
                     line[_keep_key(keep_field)] = _number(keep)
                 out.write(json.dumps(line, ensure_ascii=text is None or _is_utf8(text)) + "\n")

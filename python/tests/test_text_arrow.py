@@ -70,7 +70,7 @@ def test_texts_that_are_not_utf8(kind, tmp_path):
         out = tmp_path / run.__name__
         assert run(tmp_path / "in.parquet", out, **options)["kept"] == 5998
         assert [(bad["row"], bad["reason"]) for bad in map(json.loads, (out / "bad.jsonl").read_text().splitlines())] == \
-            [(5000, "not valid UTF-8"), (5001, "the text field is missing")]
+            [(5000, "not valid UTF-8"), (5001, "the text field is null")]
         with pytest.raises(leat.DataError, match=r"in.parquet: row 5000: .*not valid UTF-8"):
             run(tmp_path / "in.parquet", tmp_path / "failed", on_error="fail", **options)
 

@@ -35,6 +35,7 @@ const char *leat__line_read_into(const leat__line_names *n, const leat__line *li
     *at = 0;
     if (leat__str_eq(n->text_field, n->id_field)) f->id = f->text;
     if (f->text.kind == LEAT__JSONL_ABSENT) return "the text field is missing";
+    if (f->text.kind == LEAT__JSONL_OTHER && f->text.raw[0] == 'n') return "the text field is null";
     if (f->text.kind != LEAT__JSONL_STRING) return "the text field is not a string";
     return NULL;
 }

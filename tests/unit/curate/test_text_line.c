@@ -46,6 +46,8 @@ static void what_is_wrong(void **state)
     assert_contains(leat__line_read(&names, &line, &f, &at), "missing");
     line = line_of("{\"text\":5}");
     assert_contains(leat__line_read(&names, &line, &f, &at), "not a string");
+    line = line_of("{\"text\":null}");
+    assert_contains(leat__line_read(&names, &line, &f, &at), "is null");
     line = line_of("{\"text\":\"a\"");
     assert_non_null(leat__line_read(&names, &line, &f, &at));
     assert_int_equal(at, 11);
