@@ -26,6 +26,7 @@ struct leat_budget {
     uint64_t ceiling; /* the limit; after it was lowered, the previous one until usage has dropped below it */
     uint64_t used, peak, floors, refused;
     uint64_t kept;  /* the part of `used` that belongs to no flow */
+    uint64_t lent;  /* the part of `kept` that becomes free when tasks end: see leat__budget_lend */
     uint64_t twice; /* the part of `used` that is briefly charged twice: see leat__budget_try_twice */
     uint64_t memory, memory_peak; /* bytes really allocated by flows and keepers */
     uint64_t cat_used[LEAT_BUDGET_CATS], cat_peak[LEAT_BUDGET_CATS];
@@ -54,7 +55,7 @@ static void check_locked(const leat_budget *b)
         sum += b->cat_used[c];
     }
     LEAT_ASSERT(sum == b->used);
-    LEAT_ASSERT(b->kept <= b->used);
+    LEAT_ASSERT(b->lent <= b->kept && b->kept <= b->used);
     LEAT_ASSERT(b->floors <= b->limit && b->limit <= b->ceiling);
     LEAT_ASSERT((int64_t)b->memory >= 0 && b->memory <= b->memory_peak);
 }
@@ -248,7 +249,7 @@ uint64_t leat__budget_floor_lacking(leat_budget *b, uint64_t old_floor, uint64_t
     uint64_t sum;
     leat__mutex_lock(&b->lock);
     LEAT_ASSERT(b->floors >= old_floor);
-    if (!leat__add_u64(b->floors - old_floor + b->kept, floor, &sum)) sum = UINT64_MAX;
+    if (!leat__add_u64(b->floors - old_floor + b->kept - b->lent, floor, &sum)) sum = UINT64_MAX;
     uint64_t lacking = sum > b->limit ? sum - b->limit : 0;
     leat__mutex_unlock(&b->lock);
     return lacking;
@@ -269,16 +270,14 @@ int leat__budget_floor(leat_budget *b, uint64_t old_floor, uint64_t new_floor, c
     int rc = 0;
     leat__mutex_lock(&b->lock);
     LEAT_ASSERT(b->floors >= old_floor);
-    uint64_t others = b->floors - old_floor, taken, total;
-    if (!leat__add_u64(others, b->kept, &taken) || !leat__add_u64(taken, new_floor, &total))
-        total = UINT64_MAX;
+    uint64_t others = b->floors - old_floor, kept = b->kept - b->lent, taken, total;
+    if (!leat__add_u64(others, kept, &taken) || !leat__add_u64(taken, new_floor, &total)) total = UINT64_MAX;
     if (new_floor > old_floor && total > b->limit)
-        rc =
-            leat__fail(err, LEAT_EBUDGET,
-                       "%s needs at least %s, %s more than the budget of %s has "
-                       "left (%s for other flows, %s kept outside flows)",
-                       who, leat__as_size(new_floor).text, leat__as_size(total - b->limit).text,
-                       leat__as_size(b->limit).text, leat__as_size(others).text, leat__as_size(b->kept).text);
+        rc = leat__fail(err, LEAT_EBUDGET,
+                        "%s needs at least %s, %s more than the budget of %s has "
+                        "left (%s for other flows, %s kept outside flows)",
+                        who, leat__as_size(new_floor).text, leat__as_size(total - b->limit).text,
+                        leat__as_size(b->limit).text, leat__as_size(others).text, leat__as_size(kept).text);
     else b->floors = others + new_floor;
     settle_ceiling_locked(b);
     check_locked(b);
@@ -418,6 +417,14 @@ int leat_budget_charge(leat_budget *b, leat_budget_cat cat, uint64_t bytes, int6
     check_locked(b);
     leat__mutex_unlock(&b->lock);
     return rc;
+}
+
+void leat__budget_lend(leat_budget *b, int64_t bytes)
+{
+    leat__mutex_lock(&b->lock);
+    b->lent += (uint64_t)bytes;
+    LEAT_ASSERT(b->lent <= b->kept);
+    leat__mutex_unlock(&b->lock);
 }
 
 static void release(leat_budget *b, leat_budget_cat cat, uint64_t bytes, bool freed)

@@ -62,6 +62,10 @@ bool leat__budget_grant(leat_budget *b, leat_budget_cat cat, uint64_t bytes, boo
  * the bytes are charged twice, so that no other flow gets them in between; the peak counts them once. */
 int leat__budget_try_twice(leat_budget *b, leat_budget_cat cat, uint64_t bytes) LEAT_MUST_CHECK;
 
+/* Marks `bytes` that leat_budget_try has charged as memory of tasks in flight; negative: no longer. They
+ * become free when the tasks end, so a flow's floor needs no room beside them. */
+void leat__budget_lend(leat_budget *b, int64_t bytes);
+
 /* Count allocated memory and its peak. Flows are charged before they allocate, so that they never wait in the
  * middle of a task. So `used` is larger than this by the bytes that are only reserved. leat_budget_try and
  * _charge count as an allocation, leat_budget_release as freeing. Other owners call leat__budget_allocated

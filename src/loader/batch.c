@@ -142,7 +142,7 @@ static bool lay_out(const leat__shape *shape, uint32_t rows, const uint64_t *rag
         if (f != NULL) f->hashes = (uint64_t *)(f->block + start);
     }
     /* even a batch of 0 rows has memory */
-    return leat__align_up_u64(LEAT_MAX(at, UINT64_C(1)), ALIGN, bytes);
+    return leat__align_up_u64(LEAT_MAX(at, UINT64_C(1)), LEAT__FRAME_ALIGN, bytes);
 }
 
 bool leat__frame_size(const leat__shape *shape, uint32_t rows, const uint64_t *ragged, bool hashes,
@@ -167,7 +167,8 @@ int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows, con
         return leat__fail(err, LEAT_EOVERFLOW, "a batch of %u samples is too large", rows);
     leat__frame *f = leat__zalloc(LEAT__MEM_LOADER, sizeof *f + apart + extra);
     if (f == NULL) return leat__fail_nomem(err, sizeof *f + apart + extra, "a batch");
-    f->memory = leat__blocks_take(frames->blocks, bytes);
+    f->at_once = leat__blocks_locked(frames->blocks);
+    f->memory = leat__blocks_take_unpaid(frames->blocks, bytes);
     if (f->memory.data == NULL) {
         leat__free(f);
         return leat__fail_nomem(err, bytes, "a batch");
@@ -289,12 +290,20 @@ void leat__frame_take_arena(leat__frame *f, leat__blocks *blocks, uint64_t bytes
 {
     LEAT_ASSERT(f->arena.data == NULL && bytes > 0);
     f->arena_blocks = blocks;
-    f->arena_memory = leat__blocks_take(blocks, bytes);
+    f->arena_memory =
+        leat__blocks_take_unpaid(blocks, leat__ceil_div(bytes, LEAT__FRAME_ALIGN) * LEAT__FRAME_ALIGN);
     f->arena.data = f->arena_memory.data;
     f->arena.size = f->arena.data != NULL ? f->arena_memory.bytes : 0;
     atomic_init(&f->arena.used, 0);
     atomic_init(&f->arena.missing, 0);
     atomic_init(&f->arena.gathered, 0);
+}
+
+void leat__frame_pay(leat__frame *f, uint64_t bytes)
+{
+    bytes = leat__blocks_pay(f->blocks, &f->memory, bytes);
+    if (f->arena_blocks != NULL) bytes = leat__blocks_pay(f->arena_blocks, &f->arena_memory, bytes);
+    LEAT_ASSERT(bytes == 0);
 }
 
 void leat__frame_add_tiles(leat__frame *f, leat__device_tiles *tiles)
@@ -307,7 +316,7 @@ void leat__frame_add_tiles(leat__frame *f, leat__device_tiles *tiles)
 
 uint64_t leat__frame_tile_bytes(const leat__frame *f)
 {
-    uint64_t bytes = f->arena_memory.bytes;
+    uint64_t bytes = f->arena_memory.asked;
     for (const leat__device_tiles *t = f->tiles; t != NULL; t = t->next) bytes += t->bytes;
     return bytes;
 }

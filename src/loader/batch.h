@@ -90,6 +90,7 @@ typedef struct leat__frame {
     leat__block memory;
     uint8_t *block; /* data of `memory` */
     uint64_t bytes; /* charged for it */
+    bool at_once;   /* page-locked memory is resident at once: the first run is charged for all of it */
     uint32_t rows;  /* capacity */
     leat_tensor *tensors;
     uint64_t *ids, *hashes;
@@ -107,6 +108,9 @@ typedef struct leat__frame {
     leat__bad *_Atomic bad;
     uint32_t skip; /* rows to leave out after mixing, when the device decodes rows of it */
 } leat__frame;
+
+/* The memory of a batch is page-locked in whole pages. */
+#define LEAT__FRAME_ALIGN 4096u
 
 /* True for PADDED and SEEN. */
 static inline bool leat__column_padded(const leat__column *c)
@@ -167,6 +171,9 @@ uint64_t leat__frame_moved(leat__frame *f, leat__device_pool *pool, leat__device
 /* Takes an arena of at least `bytes` for the tiles of a new frame. When out of memory, there is none, and
  * each list uses its own memory. */
 void leat__frame_take_arena(leat__frame *f, leat__blocks *blocks, uint64_t bytes);
+/* The caller has charged `bytes` more of the batch and its arena. Call it before they are written, for one
+ * run at a time. */
+void leat__frame_pay(leat__frame *f, uint64_t bytes);
 /* Any thread: adds rows for the device; takes ownership of `tiles`. */
 void leat__frame_add_tiles(leat__frame *f, leat__device_tiles *tiles);
 uint64_t leat__frame_tile_bytes(const leat__frame *f); /* bytes charged for all lists */

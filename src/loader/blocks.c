@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kept blocks: a short list with a lock. Sizes are rounded up, so that blocks fit similar requests. A request
- * that no kept block fits drops one, so there are never more blocks than were in use at once.
+ * Kept blocks: a short list with a lock. Sizes are rounded up if the budget has room, so that blocks fit
+ * similar requests. A request that no kept block fits drops one, so there are never more blocks than were in
+ * use at once. A block larger than requested stays charged for the difference while it is in use, so that the
+ * budget knows all memory that is allocated.
  */
 #include "loader/blocks.h"
 
@@ -15,6 +17,7 @@
 #include "engine/budget.h"
 
 #define KEPT_MAX 64
+#define PAGE 4096u
 /* Up to this size a block much larger than requested wastes little. */
 #define SMALL (UINT64_C(1) << 20)
 /* Rounding step: small enough to waste little, large enough that sizes repeat. */
@@ -72,11 +75,11 @@ bool leat__blocks_locked(leat__blocks *b)
     return b->gpu != NULL && !atomic_load(&b->lock_failed);
 }
 
-/* Page-locks a new block, once, because that costs about as much as a copy. */
+/* Page-locks a new block of whole pages, once, because that costs about as much as a copy. */
 static void lock_pages(leat__blocks *b, leat__block *block)
 {
     leat_error why;
-    if (!leat__blocks_locked(b) || block->data == NULL) return;
+    if (!leat__blocks_locked(b) || block->bytes % PAGE != 0) return;
     if (leat__gpu_lock_pages(b->gpu, block->data, block->bytes, &why) == 0) block->locked = true;
     else if (!atomic_exchange(&b->lock_failed, true))
         leat__log(&b->log, LEAT_LOG_WARN,
@@ -87,6 +90,14 @@ static void free_block(leat__blocks *b, leat__block block)
 {
     if (block.locked) leat__gpu_unlock_pages(b->gpu, block.data);
     leat__free(block.data);
+}
+
+/* Releases bytes that a block in use was charged for. */
+static void return_lent(leat__blocks *b, uint64_t bytes)
+{
+    if (bytes == 0) return;
+    leat__budget_lend(b->budget, -(int64_t)bytes);
+    leat_budget_release(b->budget, b->cat, bytes);
 }
 
 void leat__blocks_trim(leat__blocks *b)
@@ -155,7 +166,7 @@ static bool serves(const leat__block *kept, uint64_t bytes)
 }
 
 /* Finds the most recently kept block that is large enough but not wastefully large. Its pages are the most
- * likely to be in the CPU caches. */
+ * likely to be in the CPU caches. It stays charged until it is paid for. */
 static leat__block find(leat__blocks *b, uint64_t bytes)
 {
     leat__block found = {0};
@@ -165,25 +176,79 @@ static leat__block find(leat__blocks *b, uint64_t bytes)
         if (serves(&b->kept[i], bytes)) found = remove_locked(b, i);
     }
     leat__mutex_unlock(&b->lock);
-    if (found.data != NULL) leat__budget_reuse(b->budget, b->cat, found.bytes);
+    if (found.data != NULL) leat__budget_lend(b->budget, (int64_t)found.bytes);
+    found.asked = bytes;
+    found.paid = 0;
+    found.used = true;
     return found;
+}
+
+/* Allocates a block, with room for larger requests if the budget has it. */
+static leat__block allocate(leat__blocks *b, uint64_t bytes, uint64_t rounded)
+{
+    LEAT_ASSERT(rounded >= bytes);
+    if (rounded > bytes) {
+        if (leat_budget_try(b->budget, b->cat, rounded - bytes) != 0) rounded = bytes;
+        else leat__budget_lend(b->budget, (int64_t)(rounded - bytes));
+    }
+    leat__block block = {.bytes = rounded, .asked = bytes};
+    block.data = leat__alloc_aligned(b->mem, rounded, PAGE);
+    if (block.data == NULL) return_lent(b, rounded - bytes);
+    return block;
+}
+
+static leat__block take(leat__blocks *b, uint64_t bytes, uint64_t rounded)
+{
+    leat__block block = find(b, bytes);
+    if (block.data == NULL) {
+        drop_smallest(b, rounded);
+        block = allocate(b, bytes, rounded);
+    }
+    if (block.data == NULL) return (leat__block){0};
+    atomic_fetch_add(&b->refs, 1);
+    LEAT_ASSERT(block.bytes >= block.asked && block.asked == bytes);
+    return block;
+}
+
+leat__block leat__blocks_take_unpaid(leat__blocks *b, uint64_t bytes)
+{
+    bytes = LEAT_MAX(bytes, UINT64_C(1));
+    return take(b, bytes, bytes);
 }
 
 leat__block leat__blocks_take(leat__blocks *b, uint64_t bytes)
 {
     uint64_t rounded;
 
-    if (!leat__align_up_u64(bytes > 0 ? bytes : 1, STEP(bytes), &rounded)) return (leat__block){0};
-    leat__block block = find(b, rounded);
-    if (block.data == NULL) {
-        drop_smallest(b, rounded);
-        block = (leat__block){leat__alloc_aligned(b->mem, rounded, 4096), rounded, false};
-        if (block.data != NULL) leat__budget_allocated(b->budget, (int64_t)rounded);
-        lock_pages(b, &block);
-    }
-    if (block.data != NULL) atomic_fetch_add(&b->refs, 1);
-    LEAT_ASSERT(block.data == NULL || block.bytes >= bytes);
+    bytes = LEAT_MAX(bytes, UINT64_C(1));
+    if (!leat__align_up_u64(bytes, STEP(bytes), &rounded)) return (leat__block){0};
+    leat__block block = take(b, bytes, rounded);
+    if (block.data != NULL) leat__blocks_pay(b, &block, bytes);
     return block;
+}
+
+uint64_t leat__blocks_pay(leat__blocks *b, leat__block *block, uint64_t bytes)
+{
+    const uint64_t part = LEAT_MIN(bytes, block->asked - block->paid);
+
+    LEAT_ASSERT(block->paid <= block->asked);
+    if (part == 0) return bytes;
+    if (block->used) {
+        leat__budget_lend(b->budget, -(int64_t)part);
+        leat__budget_reuse(b->budget, b->cat, part);
+    } else {
+        leat__budget_allocated(b->budget, (int64_t)part);
+        if (block->paid == 0) lock_pages(b, block);
+    }
+    block->paid += part;
+    return bytes - part;
+}
+
+/* Returns the bytes of a block in use that these blocks are charged for. */
+static uint64_t lent(const leat__block *block)
+{
+    LEAT_ASSERT(block->paid <= block->asked && block->asked <= block->bytes);
+    return block->bytes - (block->used ? block->paid : block->asked);
 }
 
 void leat__blocks_give(leat__blocks *b, leat__block block)
@@ -192,16 +257,21 @@ void leat__blocks_give(leat__blocks *b, leat__block block)
 
     /* In a forked child a thread that no longer exists may hold the lock. */
     if (block.data == NULL || b->fork_generation != leat__fork_generation()) return;
+    const uint64_t own = lent(&block);
+    const bool filled = block.paid == block.asked; /* a batch that was given up is not */
     leat__mutex_lock(&b->lock);
     LEAT_ASSERT(b->count <= KEPT_MAX && block.bytes > 0);
-    if (!b->closed && b->count < KEPT_MAX && leat__budget_try_twice(b->budget, b->cat, block.bytes) == 0) {
+    if (filled && !b->closed && b->count < KEPT_MAX &&
+        leat__budget_try_twice(b->budget, b->cat, block.paid) == 0) {
+        leat__budget_lend(b->budget, -(int64_t)own);
         b->kept[b->count++] = block;
         kept = true;
     }
     leat__mutex_unlock(&b->lock);
     if (!kept) {
-        leat__budget_allocated(b->budget, -(int64_t)block.bytes);
+        leat__budget_allocated(b->budget, -(int64_t)block.paid);
         free_block(b, block);
+        return_lent(b, own);
     }
     unref(b);
 }

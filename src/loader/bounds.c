@@ -155,7 +155,7 @@ static int bound_with(leat_loader *l, const leat__ragged_bound *ragged, leat_err
     fits = fits && leat__frame_size(shape, l->run_listed, sizes, l->opts.digest != 0, &share);
     if (!fits)
         return leat__fail(err, LEAT_EOVERFLOW, "a batch of %u samples is too large", l->opts.batch_size);
-    share = plus(share, (3 * (uint64_t)shape->count + 3) * PART_ALIGN);
+    share = plus(share, (3 * (uint64_t)shape->count + 3) * PART_ALIGN + LEAT__FRAME_ALIGN);
     uint64_t slots = l->run_listed * (uint64_t)(2 * LEAT__IO_ALIGN + LEAT_PACK_PADDING);
     /* with a disk cache, samples that are not in memory are read in whole pages */
     uint64_t largest = l->opts.disk_cache != NULL ? l->info.max_page_bytes : l->info.max_sample_bytes;

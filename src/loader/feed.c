@@ -143,12 +143,11 @@ static uint32_t run_length(const leat_loader *l)
     return LEAT_MIN(most, f->rows - l->feed.filled);
 }
 
-/* Returns the bytes of the batch that a run is charged for: those of its rows, and its part of the tiles.
- * Page-locked memory is resident at once, so the first run is charged for all of it. */
+/* Returns the bytes of the batch that a run is charged for: those of its rows, and its part of the tiles. */
 static uint64_t share_of(const leat__frame *f, uint32_t first, uint32_t count)
 {
-    const uint64_t bytes = f->bytes + f->arena_memory.bytes;
-    if (f->memory.locked) return first == 0 ? bytes : 0;
+    const uint64_t bytes = f->bytes + f->arena_memory.asked;
+    if (f->at_once) return first == 0 ? bytes : 0;
     return bytes * (first + count) / f->rows - bytes * first / f->rows;
 }
 

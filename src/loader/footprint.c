@@ -28,9 +28,10 @@
 #define BUSY_ALL 0.80
 /* The I/O depth that the budget should allow. */
 #define DEPTH_ROOM 16
-/* A run's block aligns each sample, and each part of a batch (loader/bounds.c), for up to eight columns. */
+/* A run's block aligns each sample, each part of a batch (loader/bounds.c), for up to eight columns, and its
+ * end. */
 #define SLOT_BYTES (2 * (uint64_t)LEAT__IO_ALIGN + LEAT_PACK_PADDING)
-#define PARTS_BYTES (27u * 256u)
+#define PARTS_BYTES (27u * 256u + 4096u)
 #define TINY 1024u /* bytes of a sample that costs less than its scheduling */
 #define AHEAD_SAMPLES 32u
 #define AHEAD_BYTES (UINT64_C(16) << 20)

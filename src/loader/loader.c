@@ -93,6 +93,7 @@ static int feed_process(void *cookie, void *ctx, leat_task *task, leat_error *er
         if (err != NULL) *err = feed->error;
         return feed->rc;
     }
+    leat__frame_pay(feed->next->frame, feed->next->share_bytes);
     task->data = feed->next;
     task->bytes = feed->next_bytes;
     task->release = release_run;

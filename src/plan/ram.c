@@ -26,8 +26,8 @@
 #define PINNED_BATCHES 3
 /* Bytes of a row other than its pixels: the label and the sample's number. */
 #define ROW_BYTES 16
-/* Bytes that align the columns of a batch. */
-#define ALIGN_BYTES 1024
+/* Bytes that align the columns of a batch and its end. */
+#define ALIGN_BYTES 5120
 
 /* Returns the memory of the operating system: it counts for a machine's memory, but not for a job's limit. */
 static uint64_t os_bytes(const leat_plan_facts *f)

@@ -90,6 +90,24 @@ static void memory_is_counted_apart_from_reservations(void **state)
     leat_budget_close(&b);
 }
 
+/* Bytes of tasks in flight become free, so another flow may start beside them. */
+static void lent_bytes_do_not_refuse_a_floor(void **state)
+{
+    leat_budget *b = with_limit(100);
+    (void)state;
+    assert_int_equal(leat_budget_try(b, LEAT_BUDGET_BATCH, 60), 0);
+    assert_int_equal(leat__budget_floor(b, 0, 50, "x", NULL), LEAT_EBUDGET);
+    assert_int_equal(leat__budget_floor_lacking(b, 0, 50), 10);
+    leat__budget_lend(b, 20);
+    assert_int_equal(leat__budget_floor_lacking(b, 0, 50), 0);
+    assert_int_equal(leat__budget_floor(b, 0, 50, "x", NULL), 0);
+    assert_int_equal(leat__budget_used(b), 60);
+    leat__budget_lend(b, -20);
+    leat_budget_release(b, LEAT_BUDGET_BATCH, 60);
+    assert_int_equal(leat__budget_floor(b, 50, 0, "x", NULL), 0);
+    leat_budget_close(&b);
+}
+
 static void no_number_overflows_the_budget(void **state)
 {
     (void)state;
@@ -294,6 +312,7 @@ int main(void)
         cmocka_unit_test(charges_up_to_the_limit),
         cmocka_unit_test(the_peak_counts_moved_bytes_once),
         cmocka_unit_test(memory_is_counted_apart_from_reservations),
+        cmocka_unit_test(lent_bytes_do_not_refuse_a_floor),
         cmocka_unit_test(no_number_overflows_the_budget),
         cmocka_unit_test(default_is_a_share_of_free_memory),
         cmocka_unit_test(floors_are_reserved_for_senior_tasks),

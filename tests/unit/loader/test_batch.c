@@ -27,6 +27,7 @@ static leat__frame *filled(leat__frames *frames, uint32_t rows)
     uint64_t ragged[3] = {0, 0, rows * (rows - 1)}; /* bytes: 2 * sum of i */
     leat__frame *f;
     assert_ok(leat__frame_open(&f, frames, rows, ragged, true, NULL));
+    leat__frame_pay(f, f->bytes);
     int64_t *offsets = (int64_t *)f->tensors[2].offsets;
     offsets[0] = 0;
     for (uint32_t i = 0; i < rows; i++) offsets[i + 1] = offsets[i] + i;

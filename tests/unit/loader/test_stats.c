@@ -4,6 +4,7 @@
 #include <leat/loader.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "io/inject.h"
 #include "loader/footprint.h"
 
@@ -106,9 +107,83 @@ static void decisions_outlive_epochs(void **state)
     assert_no_leaks();
 }
 
+/* Runs two epochs with `memory` and checks that nothing was allocated beyond it or before it was charged. */
+static void assert_within(const leat_loader_opts *o, uint64_t memory, uint32_t held, const char *what)
+{
+    leat_loader_opts opts = *o;
+    leat_loader_stats s;
+    leat_loader *l;
+    leat_error err = {0};
+    opts.memory = memory;
+    assert_ok(leat_loader_open(&l, PACK, &opts, NULL));
+    for (uint64_t epoch = 0; epoch < 2; epoch++) {
+        leat_batch *lent[2] = {NULL}, *b;
+        int rc;
+        assert_ok(leat_loader_begin(l, epoch, NULL));
+        while ((rc = leat_loader_next(l, &b, -1, &err)) == 0 && b != NULL) {
+            leat_batch_release(&lent[1]);
+            lent[1] = lent[0];
+            lent[0] = b;
+            if (held < 2) leat_batch_release(&lent[1]);
+        }
+        if (rc != 0) fail_msg("%s, %llu bytes: %s", what, (unsigned long long)memory, err.message);
+        leat_batch_release(&lent[0]);
+        leat_batch_release(&lent[1]);
+    }
+    assert_ok(leat_loader_read_all(l, &s, sizeof s));
+    leat_loader_close(&l);
+    if (s.budget_memory_peak > s.budget_peak || s.budget_peak > memory)
+        fail_msg("%s: %llu bytes allocated, %llu charged, limit %llu", what,
+                 (unsigned long long)s.budget_memory_peak, (unsigned long long)s.budget_peak,
+                 (unsigned long long)memory);
+}
+
+static void memory_is_charged_before_it_is_allocated(void **state)
+{
+    static const char *const ops[] = {"RandomResizedCrop(32)", "RandomResizedCrop(144)",
+                                      "RandomResizedCrop(112); ToDtype(f32)"};
+    static const uint32_t batches[] = {1, 5, 32, 64}, threads[] = {1, 2, 5};
+    static const leat_collate collates[] = {LEAT_COLLATE_STACK, LEAT_COLLATE_PAD, LEAT_COLLATE_LIST};
+    (void)state;
+    tiny_pack(PACK, &(tiny_opts){.samples = 150, .classes = 2, .captions = true});
+    const size_t kinds = LEAT_COUNT(ops) * LEAT_COUNT(batches) * LEAT_COUNT(threads);
+    for (uint32_t i = 0; i < kinds * LEAT_COUNT(collates); i++) {
+        leat_loader_opts o;
+        leat_loader_stats s;
+        leat_loader *l;
+        char what[128];
+        uint32_t at = i;
+        leat_loader_opts_init(&o);
+        o.ops = ops[at % LEAT_COUNT(ops)];
+        at /= LEAT_COUNT(ops);
+        o.batch_size = batches[at % LEAT_COUNT(batches)];
+        at /= LEAT_COUNT(batches);
+        o.threads = threads[at % LEAT_COUNT(threads)];
+        at /= LEAT_COUNT(threads);
+        o.collate = collates[at];
+        o.memory = 256 << 20;
+        if (o.collate != LEAT_COLLATE_STACK) o.ops = "RandomHorizontalFlip()";
+        if (o.collate != LEAT_COLLATE_STACK && i % LEAT_COUNT(ops) > 0) continue;
+        snprintf(what, sizeof what, "%s, batch %u, threads %u, collate %d", o.ops, o.batch_size, o.threads,
+                 (int)o.collate);
+        assert_ok(leat_loader_open(&l, PACK, &o, NULL));
+        assert_ok(leat_loader_begin(l, 0, NULL));
+        assert_ok(leat_loader_read(l, &s, sizeof s));
+        leat_loader_close(&l);
+        const uint64_t least = s.floor_bytes;
+        assert_within(&o, least, 1, what);
+        assert_within(&o, least + least / 200, 1, what);
+        assert_within(&o, least + least / 4, 1, what);
+        assert_within(&o, 2 * least, 2, what);
+    }
+    unlink(PACK);
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_epoch_and_all_epochs),
-                                       cmocka_unit_test(decisions_outlive_epochs)};
+                                       cmocka_unit_test(decisions_outlive_epochs),
+                                       cmocka_unit_test(memory_is_charged_before_it_is_allocated)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,7 +90,7 @@ static void leat_needs_prefetch_batches_not_workers_times(void **state)
     f.prefetch = 8;
     f.samples = 50000; /* all of it cached: no window of pages */
     leat_plan p = plan_of(f);
-    assert_int_equal(p.ram.queue, 8 * (p.ram.batch + 256 * 16 + 1024)); /* pixels, label, number */
+    assert_int_equal(p.ram.queue, 8 * (p.ram.batch + 256 * 16 + 5120)); /* pixels, label, number */
     assert_int_equal(p.ram.verdict, LEAT_PLAN_SAFE);
     assert_int_equal(p.ram_process.verdict, LEAT_PLAN_OUT_OF_MEMORY);
     assert_int_equal(p.config.memory_bytes, p.ram.budget);
