@@ -408,14 +408,17 @@ static void ended(leat__http *h, leat__http_req *r, CURLcode code)
     if (!r->refused) r->rc = 0;
     if (code != CURLE_OK && !r->refused) {
         bool tls = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
-        bool name = code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL;
+        /* also the code of a redirect to another protocol, which has a status */
+        bool not_http = code == CURLE_UNSUPPORTED_PROTOCOL && r->status == 0;
+        bool name = code == CURLE_URL_MALFORMAT || (code == CURLE_UNSUPPORTED_PROTOCOL && !not_http);
         if (r->status / 100 == 2 && code == CURLE_WRITE_ERROR && r->ops->take == NULL) {
             finish(r, leat__fail(&r->err, LEAT_ELIMIT, "%s: the response is too long", r->what));
             return;
         }
         r->rc = leat__fail(&r->err, tls ? LEAT_EPERM : LEAT_EIO, "%s: %s: %s%s", r->what, r->method,
-                           code == CURLE_OPERATION_TIMEDOUT ? "no progress until the time-out"
-                                                            : h->curl->easy_strerror(code),
+                           not_http                           ? "the answer is not HTTP"
+                           : code == CURLE_OPERATION_TIMEDOUT ? "no progress until the time-out"
+                                                              : h->curl->easy_strerror(code),
                            tls ? " (--ca-file or LEAT_CA_FILE names the authorities to trust)" : "");
         if (tls || name) finish(r, r->rc); /* a retry cannot help */
         else try_again(h, r);

@@ -190,12 +190,13 @@ static int accept_at(get *g, leat__http_req *r, uint64_t pos)
 {
     leat__remote *f = g->file;
     uint64_t from = g->offset + pos, last = g->offset + g->len - 1;
+    const bool sized = !r->has_range || r->range_total == f->size;
     if ((r->etag[0] != '\0' && strcmp(r->etag, f->etag) != 0) ||
-        (f->etag[0] == '\0' && strcmp(r->modified, f->modified) != 0) ||
-        (r->has_range && r->range_total != f->size))
+        (f->etag[0] == '\0' && strcmp(r->modified, f->modified) != 0) || (r->etag[0] == '\0' && !sized))
         return changed(g, r);
     /* some servers answer 200 instead of 206 with the requested range */
-    if (r->has_range && r->range_first == from && r->range_last <= last && r->range_last >= from) return 0;
+    if (r->has_range && sized && r->range_first == from && r->range_last <= last && r->range_last >= from)
+        return 0;
     if (!r->has_range && r->status == 200 && from == 0 && r->length == f->size) return 0;
     r->rc = leat__fail(&r->err, LEAT_EIO, "%s: the server sent another range than requested", f->path);
     return r->rc;
@@ -253,7 +254,8 @@ static void take(leat__http_req *r, const char *data, size_t len)
 static leat__http_verdict judge(leat__http_req *r)
 {
     get *g = (get *)r;
-    if (r->refused || says_changed(r)) return LEAT__HTTP_DONE; /* if refused, `accept` has set the error */
+    if (r->refused && r->rc != LEAT_ECHANGED) return LEAT__HTTP_AGAIN; /* `accept` has set the error */
+    if (r->refused || says_changed(r)) return LEAT__HTTP_DONE;
     if (r->status / 100 != 2) return leat__call_judge(r);
     if (g->ranges == NULL) return LEAT__HTTP_DONE;
     r->rc = leat__fail(&r->err, LEAT_EIO, "%s: the body ended at byte %llu", g->file->path,
@@ -446,7 +448,7 @@ static leat__http_verdict judge_tail(leat__http_req *r)
                            r->has_range   ? "another range than requested"
                            : r->odd_range ? "an invalid range"
                                           : "a range without naming it");
-        return LEAT__HTTP_DONE;
+        return LEAT__HTTP_AGAIN;
     }
     if (r->refused) {
         r->rc = leat__fail(&r->err, LEAT_ENOTSUP,

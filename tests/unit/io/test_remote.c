@@ -97,6 +97,41 @@ static void a_short_end_is_asked_for_again(void **state)
     end();
 }
 
+static const char *wrong_head; /* headers of a wrong answer; NULL: one that is not HTTP */
+
+/* The first answer to the opening is wrong, and the first to a read. */
+static void wrong_at_first(web_request *q)
+{
+    static const char body[100];
+    if (q->number % 2 == 0) {
+        whole(q);
+    } else if (wrong_head != NULL) {
+        web_reply(q, "206 Partial Content", wrong_head, body, sizeof body);
+    } else {
+        q->close = true;
+        web_send(q, "SSH-2.0-x\r\n", 11);
+    }
+}
+
+static void single_wrong_answers_are_retried(void **state)
+{
+    static const char *const heads[] = {NULL, "ETag: \"one\"\r\n",
+                                        "ETag: \"one\"\r\nContent-Range: bytes 0-99/3145728\r\n",
+                                        "ETag: \"one\"\r\nContent-Range: bytes abc\r\n",
+                                        "ETag: \"one\"\r\nContent-Range: bytes 5-104/777\r\n"};
+    leat__remote *f;
+    (void)state;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        wrong_head = heads[i];
+        begin(wrong_at_first);
+        assert_ok(leat__remote_open(&f, url, NULL));
+        check_read(f, 5, 100, 100);
+        assert_int_equal(server.requests, 4);
+        leat__remote_close(&f);
+        end();
+    }
+}
+
 #define RANGES 32
 static leat__aio_req reqs[RANGES];
 static char bytes[RANGES][8192];
@@ -580,6 +615,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_by_ranges),
         cmocka_unit_test(a_short_end_is_asked_for_again),
+        cmocka_unit_test(single_wrong_answers_are_retried),
         cmocka_unit_test(neighbours_are_joined),
         cmocka_unit_test(the_first_large_ranges_are_not_joined),
         cmocka_unit_test(late_requests_are_hedged),
