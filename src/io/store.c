@@ -60,12 +60,17 @@ static const char *env(const char *name)
 /* Checks settings early. An invalid one would otherwise show up only when a request is refused, or never. */
 static int check_settings(leat_error *err)
 {
-    const char *text = env("LEAT_ANONYMOUS"), *file = env("LEAT_CA_FILE");
+    static const char *const authorities[] = {"LEAT_CA_FILE", "AWS_CA_BUNDLE"};
+    const char *text = env("LEAT_ANONYMOUS");
     bool on;
     if (text != NULL && !leat__str_to_bool(text, &on))
         return leat__fail(err, LEAT_EINVAL, "LEAT_ANONYMOUS: '%.40s' is not yes or no", text);
-    if (file != NULL && access(file, R_OK) != 0)
-        return leat__fail_errno(err, errno, "LEAT_CA_FILE: %s: cannot read", file);
+    for (size_t i = 0; i < LEAT_COUNT(authorities); i++) {
+        const char *file = env(authorities[i]);
+        if (file != NULL && access(file, R_OK) != 0)
+            return leat__fail_errno(err, errno, "%s: %s: cannot read", authorities[i], file);
+        if (file != NULL) break; /* LEAT_CA_FILE is used instead of AWS_CA_BUNDLE */
+    }
     return 0;
 }
 
