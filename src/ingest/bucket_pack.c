@@ -54,6 +54,24 @@ static const char *stage_root(void)
     return "/tmp";
 }
 
+#define LOCAL_MAX 160u /* bytes of a pack's name; names of its shards and of notes have up to 80 more */
+
+/* Appends the local name of the pack, from which the names of its shards are made. It is the last part of the
+ * path in the bucket. Where that is too long for a file system, it is its begin and a hash. */
+static void put_name(leat__buf *b, const char *base)
+{
+    const size_t len = strlen(base);
+    size_t cut = LOCAL_MAX;
+    if (len <= LOCAL_MAX) {
+        (void)leat__buf_puts(b, base);
+        return;
+    }
+    while (cut > 0 && ((unsigned char)base[cut] & 0xc0) == 0x80) cut--; /* not within a character */
+    (void)leat__buf_printf(b, "%.*s-%016llx%s", (int)cut, base,
+                           (unsigned long long)leat__hash64(base, len, 0),
+                           strcmp(base + len - 5, ".leat") == 0 ? ".leat" : "");
+}
+
 static int set_paths(leat__bucket_pack *s, leat_error *err)
 {
     const char *base = leat__path_base(s->remote);
@@ -65,7 +83,8 @@ static int set_paths(leat__bucket_pack *s, leat_error *err)
     (void)leat__buf_printf(&b, "%s/leat-stage-%016llx", stage_root(),
                            (unsigned long long)leat__hash64(s->remote, strlen(s->remote), 0));
     s->folder = leat__strdup(LEAT__MEM_INGEST, leat__buf_str(&b));
-    (void)leat__buf_printf(&b, "/%s", base);
+    (void)leat__buf_putc(&b, '/');
+    put_name(&b, base);
     s->path = leat__strdup(LEAT__MEM_INGEST, leat__buf_str(&b));
     const size_t end = b.len;
     (void)leat__buf_puts(&b, ".origin");

@@ -470,10 +470,24 @@ class Refusals(Case):
         for path in "az://c/p", "https://127.0.0.1/p":
             self.assertIn("for s3:// and gs:// only", self.run_leat("uploads", path, code=2))
 
+    def test_names_too_long_for_a_file(self) -> None:
+        for i, name in enumerate(("n" * 235, "\u00e4" * 300 + ".leat", "o" * 1000)):
+            for more in (), ("--page-bytes", "64K", "--shard-bytes", "1M"), ("--force", "--page-bytes", "64K", "--shard-bytes", "1M"):
+                pack = ["pack", self.path("images"), "--images", "keep", *more, "-o"]
+                self.run_leat(*pack, f"s3://b/{i}{len(more)}/{name}")
+                self.run_leat(*pack, self.path("local.leat"), "--force")
+                self.run_leat("verify", f"s3://b/{i}{len(more)}/{name}")
+            self.run_leat(*pack, f"s3://b/{i}4/{name}")  # replaces a sharded one
+            load = ("--batch", "4", "--size", "32", "--digest", "--json")
+            self.assertEqual(json.loads(self.run_leat("load", f"s3://b/{i}0/{name}", *load))["digest"],
+                             json.loads(self.run_leat("load", self.path("local.leat"), *load))["digest"])
+        self.assertEqual(os.listdir(self.path("stage")), [])
+
     def test_settings_and_schemes(self) -> None:
         pack = "s3://b/p.leat"
         self.assertIn("LEAT_ANONYMOUS: 'maybe' is not yes or no", self.run_leat("info", pack, code=2, LEAT_ANONYMOUS="maybe"))
-        self.assertIn("LEAT_CA_FILE: /no/such.pem: cannot read", self.run_leat("info", pack, code=4, LEAT_CA_FILE="/no/such.pem"))
+        for name in "LEAT_CA_FILE", "AWS_CA_BUNDLE":
+            self.assertIn(f"{name}: /no/such.pem: cannot read", self.run_leat("info", pack, code=4, **{name: "/no/such.pem"}))
         for url, scheme in (("S3://b/p.leat", "S3"), ("ftp://h/p.leat", "ftp"), ("file:///p.leat", "file")):
             for command in (["info", url], ["load", url], ["verify", url], ["pack", url, "-o", self.path("x.leat")]):
                 self.assertIn(f'{url}: unknown scheme "{scheme}"', self.run_leat(*command, code=2))
