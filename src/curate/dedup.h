@@ -157,9 +157,9 @@ typedef struct leat__band_segment {
 } leat__band_segment;
 
 int leat__dedup_plan(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
-/* Fails with LEAT_EBUDGET, for a phase after SKETCH: the plan's estimate of the documents was too low. Names
- * the memory that the phases need for their real number. */
-int leat__dedup_refuse_memory(const leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
+/* Fails with LEAT_EBUDGET when a phase after SKETCH needs `least` bytes and has less: the plan's estimate of
+ * the documents was too low, or a resumed run has less memory. Names what all phases need. */
+int leat__dedup_check_memory(const leat__dedup *d, uint64_t least, leat_error *err) LEAT_MUST_CHECK;
 /* Fails with LEAT_EBUDGET when the rest of the run does not fit the disk. Call it after planning. */
 int leat__dedup_check_disk(const leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 

@@ -314,7 +314,7 @@ static int open_grouping(grouping *g, leat_error *err)
 {
     leat__dedup *d = g->d;
     uint64_t fixed = d->st.document * 4 + (d->rank ? d->st.document * 8 : 0) + (8u << 20);
-    if (fixed + (4u << 20) > d->memory) return leat__dedup_refuse_memory(d, err);
+    LEAT_TRY(leat__dedup_check_memory(d, fixed + (4u << 20), err));
     uint64_t rest = d->memory - fixed;
     g->last = leat__alloc_array(LEAT__MEM_CURATE, d->st.document + 1, 4);
     if (!g->last) return leat__fail_nomem(err, d->st.document * 4, "documents");
@@ -345,9 +345,9 @@ static int group_all(grouping *g, leat_error *err)
 static int open_edges(leat__dedup *d, const char *folder, leat_error *err)
 {
     leat__dedup_state *st = &d->st;
-    if (!st->edge_length) { /* worst case: an edge per document and band */
+    if (!st->edge_length) { /* worst case: an edge per document and band; qsort may take a copy of a part */
         st->edge_parts =
-            (uint32_t)LEAT_MIN(st->document * 8 * d->bands / (d->memory / 16) + 1, LEAT__EDGE_PARTS_MAX);
+            (uint32_t)LEAT_MIN(st->document * 8 * d->bands / (d->memory / 32) + 1, LEAT__EDGE_PARTS_MAX);
         LEAT_TRY(leat__dedup_state_edges(st, st->edge_parts, err));
     }
     return leat__spill_open(&d->edge, folder, "edge", st->edge_files,

@@ -218,7 +218,7 @@ static uint64_t disk_of(const leat__dedup *d, const estimate *e)
  * part of the edges. */
 static uint64_t memory_of(const leat__dedup *d, uint64_t documents)
 {
-    uint64_t all = documents * (d->opts->keep != LEAT_KEEP_FIRST ? 24 : 12) + (8u << 20);
+    uint64_t all = documents * (d->opts->keep != LEAT_KEEP_FIRST ? 32 : 12) + (8u << 20);
     uint64_t floor = FLOOR + (d->rules.count > 0 ? LEAT__DEDUP_SCORER : 0);
     return LEAT_MAX(floor, all + leat__ceil_div(all, 15));
 }
@@ -259,10 +259,11 @@ static int refuse_memory(const leat__dedup *d, const char *about, uint64_t docum
         (unsigned long long)leat__ceil_div(bytes, 1u << 20));
 }
 
-int leat__dedup_refuse_memory(const leat__dedup *d, leat_error *err)
+int leat__dedup_check_memory(const leat__dedup *d, uint64_t least, leat_error *err)
 {
     const uint64_t lines = d->st.document;
-    return refuse_memory(d, "", lines, memory_of(d, lines), err);
+    if (least <= d->memory) return 0;
+    return refuse_memory(d, "", lines, LEAT_MAX(least, memory_of(d, lines)), err);
 }
 
 /* Plans a run on lines, paragraphs or substrings: a record and one bit each. The bits are on disk twice while

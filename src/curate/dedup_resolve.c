@@ -185,7 +185,7 @@ static int resolve_all(resolving *r, leat_error *err)
     leat__dedup *d = r->d;
     uint64_t fixed = (uint64_t)r->n * (d->rank ? 20 : 12) + (8u << 20), most = 0;
     for (uint32_t i = 0; i < d->st.edge_files; i++) most = LEAT_MAX(most, d->st.edge_length[i]);
-    if (fixed + most > d->memory) return leat__dedup_refuse_memory(d, err);
+    LEAT_TRY(leat__dedup_check_memory(d, fixed + 2 * most, err)); /* qsort may take a copy */
     r->kept_for = leat__alloc_array(LEAT__MEM_CURATE, r->n + 1, 4);
     r->neighbour = leat__alloc_array(LEAT__MEM_CURATE, r->n + 1, 4);
     r->next_neighbour = leat__alloc_array(LEAT__MEM_CURATE, r->n + 1, 4);
@@ -195,7 +195,7 @@ static int resolve_all(resolving *r, leat_error *err)
         r->kept_for[i] = i;
         r->neighbour[i] = r->next_neighbour[i] = NONE;
     }
-    LEAT_TRY(leat__dedup_sketches_open(d, d->memory - fixed - most, err));
+    LEAT_TRY(leat__dedup_sketches_open(d, d->memory - fixed - 2 * most, err));
     LEAT_TRY(leat__spill_open(&d->edge, d->work, "edge", d->st.edge_files, 1, d->st.edge_length, NULL, err));
     for (uint32_t i = 0; i < d->st.edge_files; i++) LEAT_TRY(resolve_part(r, i, err));
     return write_decisions(r, err);

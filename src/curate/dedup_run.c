@@ -336,13 +336,10 @@ int leat__dedup_rank(leat__dedup *d, leat_error *err)
     leat__file *f = NULL;
     leat__dedup_keep value[512];
     if (d->opts->keep == LEAT_KEEP_FIRST || d->order) return 0;
-    if (n * (sizeof(ranked) + 8) + (8u << 20) > d->memory) return leat__dedup_refuse_memory(d, err);
+    LEAT_TRY(leat__dedup_check_memory(d, n * 2 * sizeof(ranked) + (8u << 20), err));
     ranked *r = leat__alloc_array(LEAT__MEM_CURATE, n + 1, sizeof *r);
-    d->order = leat__alloc_array(LEAT__MEM_CURATE, n + 1, 4);
-    d->rank = leat__alloc_array(LEAT__MEM_CURATE, n + 1, 4);
-    int rc = r && d->order && d->rank
-                 ? leat__file_open(&f, leat__dedup_path(d, "side-3", path), LEAT__FILE_READ, err)
-                 : leat__fail_nomem(err, n * 24, "ranks");
+    int rc = r ? leat__file_open(&f, leat__dedup_path(d, "side-3", path), LEAT__FILE_READ, err)
+               : leat__fail_nomem(err, n * sizeof *r, "ranks");
     for (uint64_t at = 0; at < n && rc == 0; at += LEAT_COUNT(value)) {
         uint64_t take = LEAT_MIN(n - at, LEAT_COUNT(value));
         rc = leat__file_pread(f, value, take * sizeof *value, at * sizeof *value, err);
@@ -354,11 +351,14 @@ int leat__dedup_rank(leat__dedup *d, leat_error *err)
         rc = leat__fail(err, LEAT_EDATA, "no document has a number in \"%s\", the key of keep-field",
                         d->opts->keep_field);
     if (rc == 0) {
-        qsort(r, n, sizeof *r, by_keep);
-        for (uint64_t i = 0; i < n; i++) {
-            d->order[i] = r[i].line;
-            d->rank[r[i].line] = (uint32_t)i;
-        }
+        qsort(r, n, sizeof *r, by_keep); /* may take a copy, so the others are allocated after it */
+        d->order = leat__alloc_array(LEAT__MEM_CURATE, n + 1, 4);
+        d->rank = leat__alloc_array(LEAT__MEM_CURATE, n + 1, 4);
+        if (!d->order || !d->rank) rc = leat__fail_nomem(err, n * 8, "ranks");
+    }
+    for (uint64_t i = 0; i < n && rc == 0; i++) {
+        d->order[i] = r[i].line;
+        d->rank[r[i].line] = (uint32_t)i;
     }
     leat__file_close(&f);
     leat__free(r);
