@@ -73,8 +73,9 @@ static void quotes(reader r, leat__buf *out)
     }
 }
 
-/* Drops controls, zero-width characters and byte order marks. Those that are white space become a blank, so
- * that words stay apart. */
+/* Drops controls, soft hyphens, zero-width spaces, word joiners and byte order marks. Those that are white
+ * space become a blank, so that words stay apart. Joiners and marks of direction stay: scripts and emoji need
+ * them. */
 static void drop_controls(reader r, leat__buf *out)
 {
     const uint8_t *kept = r.p; /* where the characters begin that are not in `out` yet */
@@ -532,7 +533,8 @@ static const struct {
     const char *name, *help;
     void (*run)(reader r, leat__buf *out);
 } steps[] = {
-    {"unicode", "undo UTF-8 read as Windows-1252; drop controls and zero-width characters", unicode_repair},
+    {"unicode", "undo UTF-8 read as Windows-1252; drop controls, soft hyphens, zero-width spaces",
+     unicode_repair},
     {"compatible", "replace full-width characters, ligatures and unusual blanks", compatible},
     {"newlines", "one kind of line end, no blanks before it, at most one blank line", newlines},
     {"quotes", "straight quotes", quotes},
