@@ -607,8 +607,9 @@ uint64_t leat__text_files_stamp(const leat__text_files *f, uint32_t file)
 
 int leat__text_files_changed(const leat__text_files *f, uint32_t file, leat_error *err)
 {
-    return leat__fail(err, LEAT_EDATA, "%s: changed since the run began%s", f->path[file],
-                      f->sum ? " (use `force` to start over)" : "");
+    if (!f->sum) return leat__fail(err, LEAT_EDATA, "%s: changed since the run began", f->path[file]);
+    return leat__fail(err, LEAT_EDATA, "%s: changed since the run began (use `force` to start over)",
+                      f->path[file]);
 }
 
 /* Compares the files before `end`, which have been read completely, with the first pass. */

@@ -131,7 +131,7 @@ static void a_changed_input_is_refused(void **state)
     char *before = load_text("c.jsonl");
     flip("c.jsonl", 70000);
     assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EDATA);
-    assert_non_null(strstr(err.message, "c.jsonl: changed since the run began"));
+    assert_non_null(strstr(err.message, "c.jsonl: changed since the run began (use force to start over)"));
     put_text("c.jsonl", before); /* touched, but equal */
     dedup_ok(&o, &st);
     leat__free(before);
