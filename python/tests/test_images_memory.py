@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 import os
 import re
+import shutil
+import struct
 import subprocess
 import sys
 import tarfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +22,9 @@ import pytest
 import leat
 
 Image = pytest.importorskip("PIL.Image")
+features = pytest.importorskip("PIL.features")
+
+DATA = Path(__file__).parents[2] / "tests" / "data"
 
 WIDE, HIGH = 3400, 2500  # so large that the tasks in flight matter
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -212,3 +219,112 @@ def test_a_check_while_packing_decodes_after_the_packer_has_freed_its_memory(tmp
     _, _, base = run(tmp_path, *words, tmp_path / "tiny")
     code, said, peak = run(tmp_path, *words, tmp_path / "large", "--memory", "120M")
     assert code in (0, 1) and peak - base < 128 << 20, (code, said, peak - base)
+
+
+# Checks an image of each folder with the memory that a refusal names; prints it and by how much the peak memory grew. The child sets
+# the peak back between images. It decodes a small file of each format first, so that code of libraries does not count.
+GROWTH = """import json, re, resource, sys
+import leat
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
+def status(key):
+    return int(re.search(key + r":\\s+(\\d+)", open("/proc/self/status").read())[1]) << 10
+def check(folder, **how):
+    return leat.check(folder, "columns.leat", threads=1, force=True, sync=False, **how)
+def named(folder):
+    try:
+        check(folder, memory="1M")
+    except leat.BudgetError as error:
+        found = re.search(r"need (\\d[\\d.]*) ([KMG]?i?B) of memory", str(error))
+        return float(found[1]) * UNITS[found[2]]
+check(sys.argv[1])
+for folder in sys.argv[2:]:
+    need = named(folder)
+    open("/proc/self/clear_refs", "w").write("5")
+    before = status("VmRSS")
+    check(folder, memory=int(need))
+    print(json.dumps([folder, int(need), status("VmHWM") - before]))"""
+TASKS = 5 << 20  # of what is named, reserved for tasks before and after decoding
+
+
+def adam7(path: Path, size: tuple[int, int], channels: int) -> None:
+    """Writes a black interlaced PNG of 8 bits, which Pillow cannot."""
+    width, height = size
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    passes = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+    total = sum((height - y + down - 1) // down * (1 + channels * ((width - x + across - 1) // across)) for x, y, across, down in passes)
+    header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 1)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"iCCP", b"a\0\0" + zlib.compress(bytes(30 << 20)))
+                     + chunk(b"IDAT", zlib.compress(bytes(total))) + chunk(b"IEND", b""))
+
+
+def bmp_runs(path: Path, width: int, height: int) -> None:
+    """Writes a run-length coded bitmap of one colour."""
+    row = b"\xff\5" * (width // 255) + bytes([width % 255, 5]) + b"\0\0"
+    rows = row * height + b"\0\1"
+    header = struct.pack("<IiiHHIIiiII", 40, width, height, 1, 8, 1, len(rows), 0, 0, 256, 0)
+    path.write_bytes(b"BM" + struct.pack("<IHHI", 1078 + len(rows), 0, 0, 1078) + header + bytes(1024) + rows)
+
+
+def files_of_all_formats(folder: Path) -> list[str]:
+    """Writes large images, each in its own folder, with the options that change how much memory a decoder needs."""
+    noise = np.random.default_rng(9)
+    image = Image.fromarray(noise.integers(0, 255, (25, 34, 3), np.uint8)).resize((2000, 1500), Image.Resampling.BILINEAR)
+    alpha = image.copy()
+    alpha.putalpha(Image.fromarray(noise.integers(0, 255, (20, 30), np.uint8)).resize((2000, 1500), Image.Resampling.BICUBIC))
+    grey, flat, palette = image.convert("L"), Image.new("RGB", image.size, (9, 99, 199)), image.quantize(64)
+    save = {
+        "lossy.webp": lambda path: image.save(path, quality=40, method=0),
+        "lossless.webp": lambda path: image.save(path, lossless=True, method=0),
+        "lossless-alpha.webp": lambda path: alpha.save(path, lossless=True, method=0, exact=True),
+        "lossy-alpha.webp": lambda path: alpha.save(path, quality=40, method=4),
+        "moving.webp": lambda path: flat.save(path, lossless=True, save_all=True, append_images=[image]),
+        "grey.png": lambda path: adam7(path, (4000, 3000), 1),
+        "rgb.png": lambda path: adam7(path, image.size, 3),
+        "rgba.png": lambda path: adam7(path, image.size, 4),
+        "narrow.png": lambda path: Image.new("RGB", (75, 120000)).save(path),
+        "colours.gif": lambda path: palette.save(path),
+        "clear.gif": lambda path: palette.save(path, transparency=3),
+        "runs.bmp": lambda path: bmp_runs(path, 2000, 1500),
+        "rgb.bmp": lambda path: image.save(path),
+        "palette.bmp": lambda path: palette.save(path),
+        "one-strip.tiff": lambda path: alpha.save(path, compression="tiff_lzw", tiffinfo={278: 1500}),
+        "strips.tiff": lambda path: image.save(path, compression="tiff_lzw"),
+        "plain.tiff": lambda path: image.save(path, compression="raw"),
+        "jpeg.tiff": lambda path: image.save(path, compression="jpeg", tiffinfo={278: 1500}),
+        "fax.tiff": lambda path: image.convert("1").save(path, compression="group4", tiffinfo={278: 1500}),
+        "baseline.jpg": lambda path: image.save(path),
+        "progressive.jpg": lambda path: image.save(path, progressive=True, subsampling=0),
+        "grey.jpg": lambda path: grey.save(path, progressive=True),
+        "cmyk.jpg": lambda path: image.convert("CMYK").save(path, progressive=True),
+    }
+    if features.check("avif"):
+        save["rgba.avif"] = lambda path: alpha.save(path, speed=10, subsampling="4:4:4")
+        save["rgb.avif"] = lambda path: image.save(path, speed=10)
+    for file in sorted((DATA / "large").iterdir()):  # Pillow writes no such files
+        save[file.name] = lambda path, file=file: shutil.copy(file, path)
+    for name, write in save.items():
+        (folder / name).mkdir()
+        write(folder / name / name)
+    return list(save)
+
+
+def test_every_decoder_keeps_the_memory_that_is_named(tmp_path):
+    """libwebp's lossless image, interlaced PNGs, strips of a TIFF and small versions of narrow images were not counted."""
+    warm = tmp_path / "warm"
+    warm.mkdir()
+    for kind in ("avif", "jxl", "heif"):
+        for file in (DATA.parent / "fuzz" / "corpus" / kind).glob("rgb*"):
+            shutil.copy(file, warm)
+    for kind, save in SAVE.items():
+        save(Image.new("RGB", (20, 20), (1, 2, 3)), warm / kind)
+    kinds = files_of_all_formats(tmp_path)
+    env = {**os.environ, "MALLOC_MMAP_THRESHOLD_": str(1 << 17)}  # so that freed memory goes back to the system
+    done = subprocess.run([sys.executable, "-c", GROWTH, "warm", *kinds], cwd=tmp_path, env=env, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) == len(kinds)
+    over = [f"{kind}: {need >> 20} MiB named, {used >> 20} MiB used" for kind, need, used in lines if used > need - TASKS]
+    assert not over, over

@@ -27,7 +27,7 @@
 #define FUNCTIONS(X)                                                                               \
     X(avifDecoderCreate) X(avifDecoderDestroy) X(avifDecoderSetIOMemory) X(avifDecoderParse)         \
     X(avifDecoderNextImage) X(avifRGBImageSetDefaults) X(avifImageYUVToRGB) X(avifResultToString)    \
-    X(avifVersion)
+    X(avifVersion) X(avifGetPixelFormatInfo)
 /* clang-format on */
 
 static struct {
@@ -101,6 +101,18 @@ static uint32_t orientation_of(const avifImage *image)
 #endif
 }
 
+/* Returns the bytes per pixel of the result and of the planes, which may be copied: from the cells of a grid,
+ * or for film grain. The decoder's own data takes almost 2 more. */
+static uint64_t bytes_per_pixel(const avifDecoder *d, uint32_t channels)
+{
+    avifPixelFormatInfo format;
+    lib.avifGetPixelFormatInfo(d->image->yuvFormat, &format);
+    const uint32_t each = d->image->depth > 8 ? 2 : 1, alpha = d->alphaPresent ? 1 : 0;
+    const uint32_t shift = (uint32_t)(format.chromaShiftX + format.chromaShiftY);
+    const uint32_t chroma = d->image->yuvFormat == AVIF_PIXEL_FORMAT_YUV400 ? 0 : 2; /* planes */
+    return channels + 2 * each * (1 + alpha) + (2 * each * chroma >> shift) + 2;
+}
+
 static int describe(const avifDecoder *d, leat__image_info *info, leat_error *err)
 {
     info->width = d->image->width;
@@ -108,6 +120,7 @@ static int describe(const avifDecoder *d, leat__image_info *info, leat_error *er
     info->channels = d->alphaPresent ? 4 : 3;
     info->orientation = orientation_of(d->image);
     info->animated = d->imageCount > 1;
+    info->memory = (uint64_t)info->width * info->height * bytes_per_pixel(d, info->channels);
     snprintf(info->format, sizeof info->format, "avif %s %u-bit", d->alphaPresent ? "rgba" : "rgb",
              d->image->depth);
     return leat__whole_sides(info, NAME, err);

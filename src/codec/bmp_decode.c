@@ -125,6 +125,12 @@ static int read_header(const uint8_t *data, size_t len, bmp_header *h, leat_erro
     return 0;
 }
 
+/* Palette indices of the whole image are unpacked before its colours. */
+static bool has_runs(const bmp_header *h)
+{
+    return h->compression == RLE8 || h->compression == RLE4;
+}
+
 static int bmp_probe(const uint8_t *data, size_t len, leat__image_info *info, leat_error *err)
 {
     bmp_header h;
@@ -133,6 +139,7 @@ static int bmp_probe(const uint8_t *data, size_t len, leat__image_info *info, le
     info->height = h.height;
     info->palette = h.bits <= 8;
     info->channels = h.bits > 8 && h.mask[3] ? 4 : 3;
+    info->memory = (uint64_t)h.width * h.height * (info->channels + has_runs(&h));
     snprintf(info->format, sizeof info->format, "bmp %s%s", info->palette ? "palette" : "rgb",
              info->channels == 4 ? "a" : "");
     return leat__whole_sides(info, NAME, err);
@@ -240,7 +247,7 @@ static int bmp_decode(void *state, const leat__decode_job *job, leat_error *err)
     LEAT_TRY(leat__whole_same(job, &now, NAME, err));
     LEAT_TRY(read_header(job->data, job->len, &h, err));
     const size_t stride = (size_t)h.width * job->info->channels;
-    const bool runs = h.compression == RLE8 || h.compression == RLE4;
+    const bool runs = has_runs(&h);
     const size_t numbers = runs ? h.width : 0; /* palette indices of a row, stored before the pixels */
     LEAT_TRY(leat__whole_fit(w, stride + numbers, h.height, err));
     uint8_t *pixels = w->pixels + numbers * h.height;

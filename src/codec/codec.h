@@ -74,6 +74,8 @@ typedef struct leat__image_info {
     bool palette;                /* set `indices` to get palette indices instead of colours */
     bool animated;               /* more frames or pages follow the first, the only one decoded */
     bool indices;                /* set by leat__image_as_indices: decode delivers indices, in one plane */
+    uint64_t memory;             /* maximum bytes that decoding the whole image takes, besides the file,
+                                    bands of rows and what the sink keeps; headers cannot tell all of it */
 } leat__image_info;
 
 /* Makes a palette image decode to palette indices (class ids of masks) instead of colours. Other images do

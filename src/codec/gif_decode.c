@@ -139,6 +139,7 @@ static int gif_probe(const uint8_t *data, size_t len, leat__image_info *info, le
     info->palette = true;
     info->channels = h.transparent >= 0 ? 4 : 3;
     info->animated = h.more;
+    info->memory = (uint64_t)h.width * h.height * (info->channels + 1);
     snprintf(info->format, sizeof info->format, "gif%s%s", h.transparent >= 0 ? " alpha" : "",
              h.more ? " animated" : "");
     return 0;

@@ -22,7 +22,8 @@
     X(heif_context_alloc) X(heif_context_free) X(heif_context_read_from_memory_without_copy)         \
     X(heif_context_get_primary_image_handle) X(heif_context_get_number_of_top_level_images)          \
     X(heif_image_handle_release) X(heif_image_handle_get_width) X(heif_image_handle_get_height)      \
-    X(heif_image_handle_has_alpha_channel) X(heif_decode_image) X(heif_image_release)                \
+    X(heif_image_handle_has_alpha_channel) X(heif_image_handle_get_luma_bits_per_pixel)              \
+    X(heif_decode_image) X(heif_image_release)                                                       \
     X(heif_image_get_width) X(heif_image_get_height) X(heif_image_get_plane_readonly)                \
     X(heif_context_set_max_decoding_threads) X(heif_context_set_maximum_image_size_limit)
 /* clang-format on */
@@ -84,6 +85,14 @@ static int open_file(const uint8_t *data, size_t len, file *f, leat_error *err)
     return e.code == heif_error_Ok ? 0 : failed(e, err);
 }
 
+/* The result, the decoder's planes, and copies of both in between, which have 16-bit samples if the file has
+ * more than 8 bits. */
+static uint64_t bytes_per_pixel(const file *f, uint32_t channels)
+{
+    return lib.heif_image_handle_get_luma_bits_per_pixel(f->handle) > 8 ? 5 * (uint64_t)channels
+                                                                        : channels + 5;
+}
+
 static int describe(const file *f, leat__image_info *info, leat_error *err)
 {
     int width = lib.heif_image_handle_get_width(f->handle);
@@ -93,6 +102,7 @@ static int describe(const file *f, leat__image_info *info, leat_error *err)
     info->width = (uint32_t)width;
     info->height = (uint32_t)height;
     info->channels = lib.heif_image_handle_has_alpha_channel(f->handle) ? 4 : 3;
+    info->memory = (uint64_t)info->width * info->height * bytes_per_pixel(f, info->channels);
     info->animated = lib.heif_context_get_number_of_top_level_images(f->context) > 1;
     snprintf(info->format, sizeof info->format, "heif %s", info->channels == 4 ? "rgba" : "rgb");
     return leat__whole_sides(info, NAME, err);

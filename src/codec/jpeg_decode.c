@@ -64,6 +64,7 @@ static int jpeg_probe(const uint8_t *data, size_t len, leat__image_info *info, l
     info->progressive = h.progressive;
     info->cmyk = h.components == 4;
     leat__jpeg_header_describe(&h, info->format, sizeof info->format);
+    if (leat__jpeg_header_many_scans(&h)) info->memory = leat__jpeg_header_coefs(&h);
     find_grid(&h, info);
     return 0;
 }

@@ -16,6 +16,9 @@
 #include "codec/whole.h"
 
 #define NAME "JPEG XL"
+#define GROUP 256        /* the library works on squares of this size */
+#define PIXEL_BYTES 30   /* maximum bytes that it holds per pixel, without extra channels, */
+#define CHANNEL_BYTES 13 /* and for each extra channel, such as alpha */
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
 #define VERSION TEXT(JPEGXL_MAJOR_VERSION) "." TEXT(JPEGXL_MINOR_VERSION)
@@ -86,6 +89,8 @@ static int describe(const JxlBasicInfo *b, leat__image_info *info, leat_error *e
     info->channels = b->alpha_bits > 0 ? 4 : b->num_color_channels == 1 ? 1 : 3;
     info->orientation = (uint32_t)b->orientation;
     info->animated = b->have_animation;
+    info->memory = leat__ceil_div(b->xsize, GROUP) * leat__ceil_div(b->ysize, GROUP) * GROUP * GROUP *
+                   (PIXEL_BYTES + CHANNEL_BYTES * (uint64_t)b->num_extra_channels);
     snprintf(info->format, sizeof info->format, "jxl %s %u-bit",
              info->channels == 4   ? "rgba"
              : info->channels == 1 ? "grey"

@@ -22,6 +22,7 @@
 
 #define CHUNK_MAX (64u << 20) /* for one ancillary chunk, and for all of them together */
 #define TEXT_MAX (1u << 20)   /* for one decompressed text chunk, as in Pillow */
+#define ANCILLARY 0x20        /* in the first letter of a chunk's type */
 #define SIDE_MAX 1000000u     /* as in libpng: a row costs much more than one pixel */
 
 typedef struct png_state {
@@ -33,6 +34,7 @@ typedef struct png_state {
 typedef struct png_source {
     const uint8_t *data;
     size_t len, at;
+    size_t chunk; /* offset of the next chunk */
 } png_source;
 
 typedef struct png_header {
@@ -152,6 +154,8 @@ static int png_probe(const uint8_t *data, size_t len, leat__image_info *info, le
     info->channels = channels_of(&h);
     info->orientation = h.orientation;
     info->palette = h.colour == PALETTE;
+    if (h.interlace)
+        info->memory = (uint64_t)h.width * h.height * info->channels * leat__sample_bytes(info->type);
     snprintf(info->format, sizeof info->format, "png %s%s", kind[h.colour], h.bits == 16 ? " 16-bit" : "");
     return 0;
 }
@@ -186,9 +190,27 @@ static void *spng_calloc_cb(size_t count, size_t size)
     return leat__zalloc_array(LEAT__MEM_CODEC, count, size);
 }
 
+/* Skips intact chunks that no pixel depends on, such as comments and colour profiles: the library would keep
+ * a copy of each, after decompressing it to up to a thousand times its bytes. Damaged ones are left to it. */
+static void skip_chunks(png_source *src)
+{
+    while (src->chunk <= src->at && leat__range_inside(src->chunk, 12, src->len)) {
+        const uint8_t *p = src->data + src->chunk;
+        const size_t n = be32(p);
+        const bool here = src->chunk == src->at;
+        if (!leat__range_inside(src->chunk + 12, n, src->len)) return;
+        src->chunk += 12 + n;
+        if (!here) continue;
+        if (!(p[4] & ANCILLARY) || memcmp(p + 4, "tRNS", 4) == 0) return;
+        if (crc32(0, p + 4, (uInt)n + 4) != be32(p + 8 + n)) return;
+        src->at = src->chunk;
+    }
+}
+
 static int source_read(spng_ctx *ctx, void *user, void *dest, size_t length)
 {
     png_source *src = user;
+    skip_chunks(src);
     if (!leat__range_inside(src->at, length, src->len)) {
         src->at = src->len;
         return SPNG_IO_EOF;
@@ -306,7 +328,7 @@ static int png_decode(void *state, const leat__decode_job *job, leat_error *err)
     if (h.interlace) memset(s->pixels, 0, bytes);
 
     struct spng_alloc alloc = {spng_malloc_cb, spng_realloc_cb, spng_calloc_cb, leat__free};
-    png_source src = {job->data, job->len, 0};
+    png_source src = {job->data, job->len, 0, sizeof signature};
     spng_ctx *ctx = spng_ctx_new2(&alloc, 0);
     if (!ctx) return leat__fail_nomem(err, 0, "a PNG decoder");
     int rc = set_up(ctx, &src, job, err);

@@ -22,6 +22,8 @@
 
 #define NAME "TIFF"
 #define MEMORY_MAX (INT64_C(1) << 30) /* for one allocation of the library */
+#define ENCODED_TIMES 10u  /* the library reads at most this many times the bytes of a decoded strip, */
+#define ENCODED_MORE 4096u /* and these, as encoded bytes of it */
 
 /* clang-format off */
 #define FUNCTIONS(X)                                                                               \
@@ -251,6 +253,72 @@ static int read_page(TIFF *tif, const source *s, page *p, leat_error *err)
     }
 }
 
+typedef struct grid {
+    uint32_t width, height;         /* of a strip or tile */
+    uint64_t bytes, stride, pieces; /* pieces: of one plane */
+    bool tiled;
+} grid;
+
+/* Reads the size of strips or tiles. */
+static int read_grid(TIFF *tif, const page *p, const source *s, grid *g, leat_error *err)
+{
+    g->tiled = lib.TIFFIsTiled(tif);
+    if (g->tiled) {
+        if (!lib.TIFFGetField(tif, TIFFTAG_TILEWIDTH, &g->width) ||
+            !lib.TIFFGetField(tif, TIFFTAG_TILELENGTH, &g->height))
+            return failed(s, LEAT_EDATA, err);
+        g->bytes = lib.TIFFTileSize64(tif);
+        g->stride = lib.TIFFTileRowSize64(tif);
+    } else {
+        lib.TIFFGetFieldDefaulted(tif, TIFFTAG_ROWSPERSTRIP, &g->height);
+        g->height = LEAT_MIN(g->height, p->height);
+        g->width = p->width;
+        g->stride = lib.TIFFScanlineSize64(tif);
+        g->bytes = g->stride * g->height;
+    }
+    const uint64_t samples = p->planar == PLANARCONFIG_CONTIG ? p->samples : 1;
+    if (g->width == 0 || g->height == 0 || g->stride < ((uint64_t)g->width * samples * p->bits + 7) / 8 ||
+        g->bytes < g->stride * g->height)
+        return failed(s, LEAT_EDATA, err);
+    g->pieces = (uint64_t)((p->width - 1) / g->width + 1) * ((p->height - 1) / g->height + 1);
+    return 0;
+}
+
+/* Tiles may be larger than the image, so their bytes have the same limit as those of the result. */
+static int check_grid(const grid *g, const leat__decode_limits *limits, leat_error *err)
+{
+    if (g->bytes <= (uint64_t)MEMORY_MAX && g->pieces <= limits->max_out_bytes / g->bytes) return 0;
+    return leat__fail(err, LEAT_ELIMIT, "TIFF: %llu strips or tiles of %s are over the limit of %s",
+                      (unsigned long long)g->pieces, leat__as_size(g->bytes).text,
+                      leat__as_size(limits->max_out_bytes).text);
+}
+
+/* Returns the bytes that the library allocates to decode a strip or tile: its encoded bytes, which it reads
+ * directly to the result if they are not compressed, and what its decoder holds. */
+static uint64_t library_bytes(const page *p, const grid *g, size_t len)
+{
+    const uint64_t pixels = (uint64_t)g->width * g->height;
+    const uint64_t encoded = LEAT_MIN((uint64_t)len, ENCODED_TIMES * g->bytes + ENCODED_MORE);
+    switch (p->compression) {
+    case COMPRESSION_NONE: return 0;
+    case COMPRESSION_JPEG: return encoded + pixels * p->samples * 2; /* coefficients, if it is progressive */
+    case COMPRESSION_WEBP: return encoded + pixels * 9;
+    case COMPRESSION_LZMA:
+    case COMPRESSION_ZSTD: return encoded + g->bytes; /* the window */
+    case COMPRESSION_LERC: return encoded + g->bytes * 3;
+    default: return encoded;
+    }
+}
+
+/* Returns the bytes that decoding takes. A damaged grid is refused before anything is allocated. */
+static uint64_t bytes_of(TIFF *tif, const page *p, const source *s, uint32_t channels)
+{
+    grid g;
+    if (read_grid(tif, p, s, &g, NULL) != 0 || g.bytes > (uint64_t)MEMORY_MAX) return 0;
+    return (uint64_t)p->width * p->height * channels * leat__sample_bytes(p->type) + g.bytes +
+           library_bytes(p, &g, s->len);
+}
+
 static int describe(const page *p, leat__image_info *info, leat_error *err)
 {
     info->width = p->width;
@@ -280,6 +348,7 @@ static int tiff_probe(const uint8_t *data, size_t len, leat__image_info *info, l
     LEAT_TRY(open_file(&s, &tif, err));
     int rc = read_page(tif, &s, &p, err);
     if (rc == 0) rc = describe(&p, info, err);
+    if (rc == 0) info->memory = bytes_of(tif, &p, &s, info->channels);
     lib.TIFFClose(tif);
     return rc;
 }
@@ -378,43 +447,6 @@ static void put_piece(const page *p, const piece *q, uint32_t channels, uint8_t 
                 pixels + (q->y + y) * stride + (size_t)q->x * channels);
 }
 
-typedef struct grid {
-    uint32_t width, height; /* of a strip or tile */
-    uint64_t bytes, stride;
-    bool tiled;
-} grid;
-
-/* Reads the size of strips or tiles. Tiles may be larger than the image, so their bytes have the same limit
- * as those of the result. */
-static int read_grid(TIFF *tif, const page *p, const source *s, const leat__decode_limits *limits, grid *g,
-                     leat_error *err)
-{
-    g->tiled = lib.TIFFIsTiled(tif);
-    if (g->tiled) {
-        if (!lib.TIFFGetField(tif, TIFFTAG_TILEWIDTH, &g->width) ||
-            !lib.TIFFGetField(tif, TIFFTAG_TILELENGTH, &g->height))
-            return failed(s, LEAT_EDATA, err);
-        g->bytes = lib.TIFFTileSize64(tif);
-        g->stride = lib.TIFFTileRowSize64(tif);
-    } else {
-        lib.TIFFGetFieldDefaulted(tif, TIFFTAG_ROWSPERSTRIP, &g->height);
-        g->height = LEAT_MIN(g->height, p->height);
-        g->width = p->width;
-        g->stride = lib.TIFFScanlineSize64(tif);
-        g->bytes = g->stride * g->height;
-    }
-    const uint64_t samples = p->planar == PLANARCONFIG_CONTIG ? p->samples : 1;
-    if (g->width == 0 || g->height == 0 || g->stride < ((uint64_t)g->width * samples * p->bits + 7) / 8 ||
-        g->bytes < g->stride * g->height)
-        return failed(s, LEAT_EDATA, err);
-    const uint64_t pieces = (uint64_t)((p->width - 1) / g->width + 1) * ((p->height - 1) / g->height + 1);
-    if (g->bytes > (uint64_t)MEMORY_MAX || pieces > limits->max_out_bytes / g->bytes)
-        return leat__fail(err, LEAT_ELIMIT, "TIFF: %llu strips or tiles of %s are over the limit of %s",
-                          (unsigned long long)pieces, leat__as_size(g->bytes).text,
-                          leat__as_size(limits->max_out_bytes).text);
-    return 0;
-}
-
 static int read_piece(TIFF *tif, const grid *g, const piece *q, uint8_t *to, const source *s, leat_error *err)
 {
     const tmsize_t want = (tmsize_t)(g->tiled ? g->bytes : g->stride * q->height);
@@ -432,7 +464,8 @@ static int read_pixels(leat__whole *w, TIFF *tif, const page *p, const leat__dec
     const uint32_t channels = job->info->channels;
     const size_t stride = (size_t)p->width * channels * leat__sample_bytes(p->type);
     const uint16_t planes = p->planar == PLANARCONFIG_CONTIG ? 1 : p->samples;
-    LEAT_TRY(read_grid(tif, p, s, &job->limits, &g, err));
+    LEAT_TRY(read_grid(tif, p, s, &g, err));
+    LEAT_TRY(check_grid(&g, &job->limits, err));
     const size_t total = (stride * p->height + 15) & ~(size_t)15; /* cannot overflow: limits were checked */
     LEAT_TRY(leat__whole_fit(w, total + (size_t)g.bytes, 1, err));
     uint8_t *room = w->pixels + total;

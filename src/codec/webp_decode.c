@@ -101,6 +101,26 @@ static bool find_frame(const uint8_t *data, size_t len, size_t pos, anmf *f)
     return false;
 }
 
+/* Returns the bytes that decoding a still image takes besides its result. libwebp decodes a lossless
+ * image to 4 bytes per pixel, and its transforms take up to 1 more. The alpha plane of a lossy image has a
+ * byte per pixel and is usually such a lossless image itself. Otherwise libwebp holds only some rows. */
+static uint64_t own_bytes(const WebPBitstreamFeatures *f)
+{
+    const bool lossless = f->format == 2;
+    return lossless || f->has_alpha ? (uint64_t)f->width * (uint64_t)f->height * 5 : 0;
+}
+
+/* Returns the maximum of own_bytes over the frames of an animation. */
+static uint64_t frames_bytes(const uint8_t *data, size_t len)
+{
+    anmf f = {.next = 12};
+    uint64_t most = 0;
+    WebPBitstreamFeatures w;
+    while (find_frame(data, len, f.next, &f))
+        if (WebPGetFeatures(f.data, f.len, &w) == VP8_STATUS_OK) most = LEAT_MAX(most, own_bytes(&w));
+    return most;
+}
+
 static int webp_probe(const uint8_t *data, size_t len, leat__image_info *info, leat_error *err)
 {
     WebPBitstreamFeatures f;
@@ -114,6 +134,8 @@ static int webp_probe(const uint8_t *data, size_t len, leat__image_info *info, l
     info->height = (uint32_t)f.height;
     info->channels = f.has_alpha ? 4 : 3;
     info->orientation = find_orientation(data, len);
+    info->memory = (uint64_t)info->width * info->height * info->channels +
+                   (f.has_animation ? frames_bytes(data, len) : own_bytes(&f));
     snprintf(info->format, sizeof info->format, "webp %s%s",
              f.has_animation ? "animated"
              : f.format == 2 ? "lossless"

@@ -261,7 +261,9 @@ static int add_stages(flow_run *f, leat_error *err)
 /* Returns a plan for images that are only decoded. */
 static leat__encode_plan plan_of(const leat_ingest_opts *opts)
 {
-    return (leat__encode_plan){.images = LEAT_IMAGES_KEEP, .limits = {.max_pixels = opts->max_pixels}};
+    return (leat__encode_plan){.images = LEAT_IMAGES_KEEP,
+                               .inspect = leat__image_look_bytes,
+                               .limits = {.max_pixels = opts->max_pixels}};
 }
 
 static leat__pack_flow flow_of(const leat__encode_plan *plan)

@@ -104,6 +104,13 @@ static uint32_t shrink_for(uint32_t shorter, uint32_t enough, uint32_t most)
     return shrink;
 }
 
+uint64_t leat__image_look_bytes(const leat__image_info *info)
+{
+    const uint32_t shrink = shrink_for(LEAT_MIN(info->width, info->height), LUMA_SIDE, 2);
+    const uint64_t width = leat__ceil_div(info->width, UINT64_C(1) << shrink);
+    return width * leat__ceil_div(info->height, UINT64_C(1) << shrink) * (info->channels >= 3 ? 3 : 1);
+}
+
 /* ---- coefficients ---- */
 
 static int take_part(void *ctx, uint32_t c, uint32_t count, const uint8_t *rows, size_t stride)

@@ -58,6 +58,10 @@ void leat__image_looker_close(leat__image_looker **l);
 int leat__image_look(leat__image_looker *l, const uint8_t *data, size_t len, const leat__tile_tables *tables,
                      const leat__image_small **small, leat_error *err) LEAT_MUST_CHECK;
 
+/* Returns the bytes of the small version of an image, at most. Those of narrow images are as large as the
+ * image. */
+uint64_t leat__image_look_bytes(const leat__image_info *info);
+
 /* Takes coefficients of the JPEG that is shrunk next, even when it is then given as tiles. The packer
  * has already decoded them, so the image is not decoded again. Each call gives the next grid_y rows
  * of blocks of each component, from the top. NULL: the next coefficients are of another image. */

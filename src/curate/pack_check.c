@@ -170,6 +170,7 @@ static int pack_images(packing *p, leat_ingest_stats *st, leat_error *err)
     const leat__inspector x = {.cookie = p,
                                .open = open_looker,
                                .close = close_looker,
+                               .bytes = leat__image_look_bytes,
                                .coefs = take_coefs,
                                .look = look,
                                .take = take};

@@ -588,30 +588,16 @@ int leat__encoder_image(leat__encoder *e, leat__records *run, leat__record *r, l
     return keep(e, run, item, &info, data, len, true, 0, flags, err);
 }
 
-/* Returns the bytes per pixel that the decoder holds besides its result, for formats decoded as a whole. */
-static uint64_t decoder_bytes(const leat__image_info *info)
-{
-    switch (info->codec) {
-    case LEAT__CODEC_PNG:
-    case LEAT__CODEC_WEBP: return 0; /* decoded row by row, or in place */
-    case LEAT__CODEC_TIFF:
-        if (leat__image_wide(info)) return 2 * (uint64_t)info->channels * leat__sample_bytes(info->type);
-        break;
-    default: break;
-    }
-    return leat__codec_facts_of(info->codec)->memory;
-}
-
 /* Returns the bytes that decoding an image takes, or making tiles of it: the coefficients twice and the
  * pixels twice. */
 static uint64_t work_bytes(const leat__image_info *info, bool tiling, const uint8_t *data, size_t len)
 {
     const uint64_t pixels = (uint64_t)info->width * info->height;
     leat__jpeg_header h;
+    if (!tiling) return info->memory;
     if (info->codec != LEAT__CODEC_JPEG || leat__jpeg_header_read(data, len, &h, NULL) != 0)
-        return pixels * (tiling ? 18 : decoder_bytes(info));
-    if (tiling) return 2 * leat__jpeg_header_coefs(&h) + pixels * 6;
-    return leat__jpeg_header_many_scans(&h) ? leat__jpeg_header_coefs(&h) : 0;
+        return pixels * 18;
+    return 2 * leat__jpeg_header_coefs(&h) + pixels * 6;
 }
 
 /* Returns a bound on the bytes that the encoder adds to a run for an image stored as one value. */
@@ -640,14 +626,14 @@ leat__encode_bytes leat__encode_need(const leat__encode_plan *plan, const uint8_
     leat__encode_bytes need = {.work = (uint64_t)info.width * 256}; /* bands of rows */
     bool tiling =
         plan->images == LEAT_IMAGES_TILED && (codec == LEAT__CODEC_JPEG || codec == LEAT__CODEC_TILE);
-    need.work += work_bytes(&info, tiling, data, len);
+    need.work += work_bytes(&info, tiling, data, len) + (plan->inspect ? plan->inspect(&info) : 0);
     uint32_t w = info.width, h = info.height;
     leat__encode_size(plan->max_side, &w, &h);
     const uint64_t pixel = (uint64_t)info.channels * leat__sample_bytes(info.type);
     if (plan->frames && info.animated && leat__anim_known(codec)) { /* three canvases, planes, the results */
         const uint64_t count = leat__anim_count(codec, data, len);
         if (check_frames(plan, &info, count, NULL) != 0) return none;
-        need.work += pixels * 20;
+        need.work += pixels * 16;
         need.result = pixels * pixel * count + ENTRIES_LEAST * count;
         return need;
     }

@@ -26,13 +26,14 @@ typedef struct leat__encode_plan {
     const leat__tile_tables *tables; /* TILED: tables of the new pack */
     bool stored;                     /* merge: images stay as stored, except tiles with other tables */
     bool frames;                     /* all frames of animations, not only the first */
-    bool inspected;                  /* an inspector examines each image */
+    /* Bytes that the inspector of each image needs; NULL without one. */
+    uint64_t (*inspect)(const leat__image_info *info);
 } leat__encode_plan;
 
 /* Memory of a run in the packing flow: before it is encoded, afterwards, and while it is encoded. */
 #define LEAT__ENCODE_IN (2u << 20)
 #define LEAT__ENCODE_OUT (4u << 20)
-#define LEAT__ENCODE_SCRATCH(plan) ((plan)->inspected ? 14u << 20 : 8u << 20)
+#define LEAT__ENCODE_SCRATCH(plan) ((plan)->inspect ? 14u << 20 : 8u << 20)
 
 typedef struct leat__encoder leat__encoder;
 

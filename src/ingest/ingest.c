@@ -266,7 +266,7 @@ static int make_plan(ingest *in, leat_error *err)
     p->quality = o->quality;
     p->trust = o->trust;
     p->frames = o->frames;
-    p->inspected = in->inspector != NULL;
+    p->inspect = in->inspector ? in->inspector->bytes : NULL;
     p->density = o->fast_tiles ? LEAT__TILE_FAST : LEAT__TILE_SMALL;
     p->limits = (leat__decode_limits){.max_pixels = o->max_pixels,
                                       .max_out_bytes = o->max_out_bytes,

@@ -19,6 +19,8 @@ typedef struct leat__inspector {
     /* Opens and closes the looker of a thread. */
     int (*open)(void *cookie, void **looker, leat_error *err);
     void (*close)(void *cookie, void *looker);
+    /* Returns the bytes that `look` needs besides those of decoding the image. */
+    uint64_t (*bytes)(const leat__image_info *info);
     /* Receives the coefficients of an image that is tiled or kept, so that `look` need not decode its bytes:
      * grid_y rows of each component, in one call or several, from the top. NULL: the coefficients given so
      * far belong to an image that `look` will not get. May be NULL. */

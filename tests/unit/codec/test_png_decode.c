@@ -5,6 +5,7 @@
 #include "codec/foreign.h"
 
 #include <spng.h>
+#include <zlib.h>
 
 #include "base/mem.h"
 #include "codec/wide.h"
@@ -219,12 +220,76 @@ static void damage_is_known(void **state)
     free(pixels);
 }
 
+/* Inserts a chunk after the header; `data` is its type and content. */
+static bytes with_chunk(bytes b, const uint8_t *data, size_t n)
+{
+    const size_t at = 33; /* end of the header chunk */
+    const uint32_t numbers[2] = {(uint32_t)n - 4, (uint32_t)crc32(0, data, (uInt)n)};
+    bytes out = {malloc(b.len + n + 8 + LEAT__CODEC_PADDING), b.len + n + 8};
+    memcpy(out.data, b.data, at);
+    for (int i = 0; i < 4; i++) {
+        out.data[at + i] = (uint8_t)(numbers[0] >> (24 - 8 * i));
+        out.data[at + 4 + n + i] = (uint8_t)(numbers[1] >> (24 - 8 * i));
+    }
+    memcpy(out.data + at + 4, data, n);
+    memcpy(out.data + at + 8 + n, b.data + at, b.len - at);
+    memset(out.data + out.len, 0, LEAT__CODEC_PADDING);
+    return out;
+}
+
+/* A colour profile of 30 MB in a chunk of 30 KB is not decompressed; its checksum is verified. */
+static void profiles_take_no_memory(void **state)
+{
+    uint8_t *pixels = make_pixels(40, 30, 3, 2), *zeros = calloc(30, 1000000), *chunk = malloc(60000);
+    uLongf n = 60000 - 7;
+    bytes b = make_png(&kinds[1], 40, 30, pixels, false, 1);
+    leat__image_info info;
+    leat__decoder *d = NULL;
+    leat__planes out = {0};
+    memcpy(chunk, "iCCPa\0\0", 7);
+    assert_int_equal(compress(chunk + 7, &n, zeros, 30000000), Z_OK);
+    bytes large = with_chunk(b, chunk, n + 7);
+    assert_int_equal(leat__decoder_open(&d, NULL), 0);
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_PNG, large.data, large.len, &info, NULL), 0);
+    leat__mem_peak_reset();
+    assert_int_equal(leat__codec_decode_planes(d, &info, large.data, large.len, NULL, &out, NULL), 0);
+    assert_true(leat__mem_peak(LEAT__MEM_CODEC) < 1000000);
+    large.data[100] ^= 1;
+    assert_int_equal(leat__codec_decode_planes(d, &info, large.data, large.len, NULL, &out, NULL),
+                     LEAT_EDATA);
+    leat__planes_reset(&out);
+    leat__decoder_close(&d);
+    free(b.data);
+    free(large.data);
+    free(chunk);
+    free(zeros);
+    free(pixels);
+}
+
+/* Only an interlaced image is held as a whole. */
+static void memory_is_that_of_interlaced_images(void **state)
+{
+    uint8_t *pixels = make_pixels(40, 30, 3, 2);
+    for (int interlaced = 0; interlaced < 2; interlaced++) {
+        bytes b = make_png(&kinds[1], 40, 30, pixels, interlaced, 1);
+        leat__image_info info;
+        assert_int_equal(leat__codec_probe(LEAT__CODEC_PNG, b.data, b.len, &info, NULL), 0);
+        assert_int_equal(info.memory, interlaced * 40 * 30 * 3);
+        free(b.data);
+    }
+    free(pixels);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pixels_come_back),      cmocka_unit_test(orientation_is_read),
-        cmocka_unit_test(sixteen_bits_are_kept), cmocka_unit_test(sides_are_limited),
+        cmocka_unit_test(pixels_come_back),
+        cmocka_unit_test(orientation_is_read),
+        cmocka_unit_test(sixteen_bits_are_kept),
+        cmocka_unit_test(sides_are_limited),
         cmocka_unit_test(damage_is_known),
+        cmocka_unit_test(profiles_take_no_memory),
+        cmocka_unit_test(memory_is_that_of_interlaced_images),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

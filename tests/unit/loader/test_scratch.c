@@ -87,9 +87,9 @@ static void bytes_follow_codec_and_use(void **state)
                            .image = {.width = UINT32_MAX, .height = UINT32_MAX, .codec = LEAT__CODEC_WEBP}};
     (void)state;
     assert_int_equal(bytes_of(1000, LEAT__CODEC_JPEG, LEAT_PACK_IMAGE_ENTRIES, 1, one), band);
-    assert_int_equal(bytes_of(1000, LEAT__CODEC_JPEG, 0, 1, one), 6 * pixels + band);
+    assert_int_equal(bytes_of(1000, LEAT__CODEC_JPEG, 0, 1, one), 8 * pixels + band);
     assert_int_equal(bytes_of(1000, LEAT__CODEC_PNG, 0, 1, one), 4 * pixels + band);
-    assert_int_equal(bytes_of(1000, LEAT__CODEC_WEBP, 0, 1, one), 8 * pixels + band);
+    assert_int_equal(bytes_of(1000, LEAT__CODEC_WEBP, 0, 1, one), 9 * pixels + band);
     assert_int_equal(bytes_of(1000, LEAT__CODEC_TILE, 0, 1, one), band);
     assert_int_equal(bytes_of(1000, LEAT__CODEC_TILE, 0, 6, one), 6 * pixels + band);
     assert_int_equal(bytes_of(1000, LEAT__CODEC_RAW, 0, 1, two), 3 * pixels + band);
