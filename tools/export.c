@@ -65,6 +65,7 @@ static int print_json(cli *c, const leat_export_stats *st)
     leat__json_ku64(j, "removed", st->removed);
     leat__json_ku64(j, "members", st->members);
     leat__json_ku64(j, "stayed", st->stayed);
+    leat__json_ku64(j, "unnamed", st->unnamed);
     return cli_object_end(c, &page);
 }
 
@@ -117,6 +118,9 @@ static int run(cli *c)
                  "or after a gap",
                  (unsigned long long)st.stayed, st.stayed > 1 ? "s stay," : " stays,", o.folder,
                  st.stayed_first);
+    if (st.unnamed)
+        cli_warn(c, "tar shards have no class names: %llu field%s only the numbers of the classes",
+                 (unsigned long long)st.unnamed, st.unnamed > 1 ? "s have" : " has");
     char size[24];
     if (c->json) print_json(c, &st);
     else
@@ -162,6 +166,7 @@ const cli_command cli_cmd_export = {
             {"members", "files in tar shards"},
             {"stayed",
              "files numbered after the last shard, with --force: not as leat wrote them, or after a gap"},
+            {"unnamed", "fields whose class names are not in the tar shards"},
             {NULL, NULL}},
     .remote = true,
     .run = run,

@@ -193,6 +193,7 @@ typedef struct leat_export_stats {
     uint64_t stayed;  /* `replace`: files with higher numbers that are not removed: changed since leat wrote
                          them, or after a gap in the numbers */
     char stayed_first[32]; /* the first of them, "" when there is none */
+    uint64_t unnamed;      /* fields whose class names are not in the tar shards */
 } leat_export_stats;
 
 LEAT_API void leat_export_opts_init_sized(leat_export_opts *opts, uint32_t struct_size);

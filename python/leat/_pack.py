@@ -267,16 +267,21 @@ def export(path: Path, folder: Path, *, to: str = "folder", shard_bytes: int | s
         progress: called now and then with (done, total, bytes, failed)
 
     Returns counts: ``samples``, ``files`` (tar shards and tables, too), ``bytes``, ``changed``, ``removed``, ``members`` of tar
-    shards, and ``stayed``: with `force`, files numbered after the last shard, not as leat wrote them or after a gap.
+    shards, ``stayed``: with `force`, files numbered after the last shard, not as leat wrote them or after a gap, and
+    ``unnamed``: fields whose class names are not in the tar shards.
     """
     form = _check.one_of("to", to, {"folder": 0, "webdataset": 1, "parquet": 2})
     _leat.set_reader(_open_foreign, _write_table)
     pack_path, target = os.fsencode(_check.path("path", path)), os.fsencode(_check.path("folder", folder))
     with _key_file(keys) as key_file:
-        return _run(progress, _leat.export, pack_path, target, keys=key_file,
+        done = _run(progress, _leat.export, pack_path, target, keys=key_file,
                     select=None if select is None else _check.utf8_path("select", select),
                     replace=_check.flag("force", force), to=form,
                     shard_bytes=_check.size("shard_bytes", shard_bytes))
+    if n := done["unnamed"]:
+        warnings.warn(f"tar shards have no class names: {n} field{'s have' if n > 1 else ' has'} only the numbers of the classes",
+                      AdviceWarning, stacklevel=2)
+    return done
 
 
 def _open_foreign(paths: list[str]) -> object:

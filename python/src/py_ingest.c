@@ -148,9 +148,9 @@ PyObject *py_export(PyObject *module, PyObject *args, PyObject *kwargs)
     Py_END_ALLOW_THREADS release_control(&view);
     if (rc != 0) return py_raise(&err);
     typedef unsigned long long u;
-    return Py_BuildValue("{sK sK sK sK sK sK sK}", "samples", (u)stats.samples, "files", (u)stats.files,
+    return Py_BuildValue("{sK sK sK sK sK sK sK sK}", "samples", (u)stats.samples, "files", (u)stats.files,
                          "bytes", (u)stats.bytes, "changed", (u)stats.changed, "removed", (u)stats.removed,
-                         "members", (u)stats.members, "stayed", (u)stats.stayed);
+                         "members", (u)stats.members, "stayed", (u)stats.stayed, "unnamed", (u)stats.unnamed);
 }
 
 static int on_split(void *cookie, uint64_t done, uint64_t total)

@@ -497,6 +497,20 @@ static int set_up(exporter *x, leat_error *err)
     return x->store ? 0 : leat__path_mkdir(x->opts->folder, err);
 }
 
+/* Counts the fields whose class names are lost: tar shards have numbers only. */
+static int count_unnamed(exporter *x, leat_error *err)
+{
+    const char *const *names;
+    uint64_t count;
+    if (!x->to_tar) return 0;
+    for (uint32_t f = 0; f < leat_pack_field_count(x->pack); f++) {
+        if (leat_pack_field(x->pack, f)->type != LEAT_FIELD_INT) continue;
+        LEAT_TRY(leat_pack_classes(x->pack, f, &names, &count, err));
+        x->stats->unnamed += count > 0;
+    }
+    return 0;
+}
+
 static _Atomic(leat__table_writer) table_writer;
 
 void leat__table_writer_register(leat__table_writer write)
@@ -634,6 +648,7 @@ static int export_pack(exporter *x, leat_error *err)
     int rc = o->keys ? export_keys(x, err) : o->select ? export_selected(x, err) : export_all(x, err);
     if (rc == 0) rc = leat__tar_out_finish(&x->tar, err);
     if (rc == 0) x->in_shards = *st;
+    if (rc == 0) rc = count_unnamed(x, err);
     if (rc == 0 && x->to_tar) rc = remove_later(o, x->tar.shards, st, err);
     if (rc != 0 && x->to_tar) { /* shards without a name are removed */
         uint64_t failed = st->failed;

@@ -164,11 +164,12 @@ $ leat check photos.leat -o strict.leat --strict
 # shards that exist, and files that are none
 $ leat export photos.leat -o tars --to webdataset -q > /dev/null
 > leat export photos.leat -o tars --to webdataset
+! leat export: warning: tar shards have no class names: 1 field has only the numbers of the classes
 ! leat export: tars/00000.tar: already exists
 ! --force replaces what is there
 = 2
 
-$ leat export photos.leat -o tars --to webdataset -f --json | jget samples files members
+$ leat export photos.leat -o tars --to webdataset -f --json | jget samples files members unnamed
 > tar cf tars/00001.tar photos; cp tars/00001.tar other.tar; : > tars/00002.tar
 > leat export photos.leat -o tars --to webdataset -f --json | jget files removed; cmp tars/00001.tar other.tar; ls tars
 > leat export photos.leat -o tars --to webdataset; echo $?
@@ -178,6 +179,7 @@ $ leat export photos.leat -o tars --to webdataset -f --json | jget samples files
 3
 1
 6
+1
 1
 0
 00000.tar
@@ -189,7 +191,9 @@ $ leat export photos.leat -o tars --to webdataset -f --json | jget samples files
 2
 2
 PAR1mine
+! leat export: warning: tar shards have no class names: 1 field has only the numbers of the classes
 ! leat export: warning: 2 files stay, numbered after the last shard written (tars/00001.tar): changed, not from leat export, or after a gap
+! leat export: warning: tar shards have no class names: 1 field has only the numbers of the classes
 ! leat export: tars/00000.tar: already exists
 ! --force replaces what is there
 ! leat export: tars/00000.tar: is not an unchanged shard of leat export, so it is not replaced; move it away or give another folder
