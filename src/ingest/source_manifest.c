@@ -132,7 +132,8 @@ static int row_error(const manifest_source *s, const char *what, leat_error *err
 static int parse_line(const manifest_source *s, json_t **object, leat_error *err)
 {
     json_error_t why;
-    *object = json_loadb(leat__buf_str(&s->csv.row), s->csv.row.len, JSON_REJECT_DUPLICATES, &why);
+    *object =
+        json_loadb(leat__buf_str(&s->csv.row), s->csv.row.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
     if (!*object) return row_error(s, why.text, err);
     if (json_is_object(*object)) return 0;
     json_decref(*object);
@@ -349,6 +350,12 @@ static int check_labels(const manifest_source *s, leat_error *err)
                       s->shown, c->name, (unsigned long long)c->int_line, (unsigned long long)c->text_line);
 }
 
+/* True for a string that is longer than it appears to C. */
+static bool has_nul(const json_t *value)
+{
+    return json_is_string(value) && strlen(json_string_value(value)) < json_string_length(value);
+}
+
 static int collect_class(manifest_source *s, const char *name, leat_error *err)
 {
     if (name[0] == '\0') return 0; /* an empty name is an error, reported with its row */
@@ -378,8 +385,8 @@ static int collect_classes(manifest_source *s, leat_error *err)
         if (s->json) {
             json_t *object = NULL;
             if (parse_line(s, &object, NULL) != 0) continue;
-            const char *name = json_string_value(json_object_get(object, s->columns[s->label_column].name));
-            rc = name ? collect_class(s, name, err) : 0;
+            const json_t *name = json_object_get(object, s->columns[s->label_column].name);
+            if (json_is_string(name) && !has_nul(name)) rc = collect_class(s, json_string_value(name), err);
             json_decref(object);
             if (rc != 0) return rc;
         } else if (check_cells(s, NULL) == 0) {
@@ -481,6 +488,7 @@ static int set_json(manifest_source *s, leat__records *run, leat__record *r, uin
     bool whole = json_is_integer(value) || json_is_boolean(value);
     int64_t number = json_is_integer(value) ? json_integer_value(value) : json_is_true(value);
     if ((int)i == s->label_column) {
+        if (has_nul(value)) return row_error(s, "a label with \\u0000", err);
         if (json_is_string(value)) return set_label(s, item, json_string_value(value), err);
         if (value == NULL || json_is_null(value)) return empty_label(s, err);
         if (!whole || labels_are_names(s)) return row_error(s, "a label of another kind", err);
@@ -552,11 +560,13 @@ static int set_path(manifest_source *s, leat__records *run, leat__record *r, con
 static int fill_from_object(manifest_source *s, leat__records *run, leat__record *r, const json_t *object,
                             leat_error *err)
 {
-    const char *path = json_string_value(json_object_get(object, s->columns[s->path_column].name));
+    const json_t *path = json_object_get(object, s->columns[s->path_column].name);
     const json_t *key = json_object_get(object, "key");
     char number[24];
+    if (has_nul(path) || has_nul(key)) return row_error(s, "a path or key with \\u0000", err);
     snprintf(number, sizeof number, "%lld", (long long)json_integer_value(key));
-    LEAT_TRY(set_path(s, run, r, path, json_is_integer(key) ? number : json_string_value(key), err));
+    const char *text = json_is_integer(key) ? number : json_string_value(key);
+    LEAT_TRY(set_path(s, run, r, json_string_value(path), text, err));
     for (uint32_t i = 0; i < s->column_count; i++)
         if (s->columns[i].field >= 0)
             LEAT_TRY(set_json(s, run, r, i, json_object_get(object, s->columns[i].name), err));

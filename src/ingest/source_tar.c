@@ -184,9 +184,8 @@ static int take_member(tar_source *s, leat__records *run, leat__record *r, leat_
     if (type == LEAT_FIELD_INT) return parse_label(s, run, r, item);
     if (type == LEAT_FIELD_TEXT && !leat__utf8_valid((const char *)to, (size_t)m->size, NULL))
         return fail_member(s, r, LEAT_EDATA, "not UTF-8 text");
-    if (type == LEAT_FIELD_JSON && !leat__page_is_json(to, (size_t)m->size))
-        return fail_member(s, r, LEAT_EDATA, "not a JSON value");
-    return 0;
+    const char *fault = type == LEAT_FIELD_JSON ? leat__page_json_fault(to, (size_t)m->size) : NULL;
+    return fault ? fail_member(s, r, LEAT_EDATA, fault) : 0;
 }
 
 static bool same_sample(const tar_source *s)

@@ -82,11 +82,19 @@ static bool ragged_bytes(const leat_field *f, const leat_pack_value *v, uint64_t
     return true;
 }
 
-bool leat__page_is_json(const void *data, size_t size)
+const char *leat__page_json_fault(const void *data, size_t size)
 {
-    json_t *root = json_loadb(data, size, JSON_DECODE_ANY, NULL);
+    json_error_t why;
+    /* only checked: whole numbers may have any length */
+    json_t *root = json_loadb(data, size, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &why);
     json_decref(root);
-    return root != NULL;
+    if (root != NULL) return NULL;
+    switch (json_error_code(&why)) {
+    case json_error_null_byte_in_key: return "a JSON object has a name with \\u0000, which is not supported";
+    case json_error_stack_overflow: return "its JSON value is nested too deeply";
+    case json_error_numeric_overflow: return "its JSON value has a number too large for a double";
+    default: return "not a JSON value";
+    }
 }
 
 static int check_value(const leat_pack_sample *sample, const leat_field *f, const leat_pack_value *v,
@@ -94,6 +102,7 @@ static int check_value(const leat_pack_sample *sample, const leat_field *f, cons
 {
     uint64_t bytes;
     size_t good;
+    const char *fault;
     if (v->data == NULL && v->size > 0) return bad_value(err, sample, f, "size without data");
     switch (f->type) {
     case LEAT_FIELD_IMAGE:
@@ -105,7 +114,8 @@ static int check_value(const leat_pack_sample *sample, const leat_field *f, cons
         if (!leat__utf8_valid(v->data, v->size, &good)) return bad_value(err, sample, f, "text is not UTF-8");
         break;
     case LEAT_FIELD_JSON:
-        if (!leat__page_is_json(v->data, v->size)) return bad_value(err, sample, f, "not a JSON value");
+        fault = leat__page_json_fault(v->data, v->size);
+        if (fault) return bad_value(err, sample, f, fault);
         break;
     case LEAT_FIELD_ARRAY:
         if (v->size != leat__field_array_bytes(f))

@@ -35,7 +35,8 @@ typedef struct leat__page {
     const leat_pack_sample *lent; /* its only sample, not copied: see leat__page_lend */
 } leat__page;
 
-bool leat__page_is_json(const void *data, size_t size); /* true for text that a JSON field accepts */
+/* Returns NULL for text that a JSON field accepts, else what is wrong with it. */
+const char *leat__page_json_fault(const void *data, size_t size);
 
 /* The schema must outlive the page. */
 int leat__page_open(leat__page **p, const leat__schema *schema, uint64_t page_bytes,

@@ -334,12 +334,44 @@ static void rows_may_have_keys(void **state)
     }
 }
 
+/* U+0000 is kept in texts and JSON; a path, key or label ends there in C, so it is refused. */
+static void json_lines_with_nul(void **state)
+{
+    (void)state;
+    begin("m/nul.jsonl",
+          "{\"path\":\"img/a.jpg\",\"class\":\"x\",\"key\":\"1\",\"t\":\"a\\u0000b\",\"j\":[\"\\u0000\"]}\n"
+          "{\"path\":\"img/a.jpg\\u0000\",\"class\":\"x\",\"key\":\"2\"}\n"
+          "{\"path\":\"img/a.jpg\",\"class\":\"x\\u0000y\",\"key\":\"3\"}\n"
+          "{\"path\":\"img/a.jpg\",\"class\":\"x\",\"key\":\"4\\u0000\"}\n"
+          "{\"path\":\"img/a.jpg\",\"class\":\"x\",\"key\":\"5\",\"a\\u0000b\":1}\n",
+          NULL);
+    assert_int_equal(source->class_count, 1);
+    assert_true(next());
+    const leat__item *t = item("t", LEAT_FIELD_TEXT);
+    assert_int_equal(t->size, 3);
+    assert_memory_equal(leat__records_data(run, t), "a\0b", 3);
+    expect_text("j", LEAT_FIELD_JSON, "[\"\\u0000\"]");
+    done();
+    static const char *const why[] = {"nul.jsonl:2: a path or key with", "nul.jsonl:3: a label with",
+                                      "nul.jsonl:4: a path or key with",
+                                      "nul.jsonl:5: NUL byte in object key"};
+    for (int i = 0; i < 4; i++) {
+        assert_true(next());
+        assert_true(rec->failed);
+        if (!strstr(rec->error->message, why[i])) fail_msg("%d: %s", i, rec->error->message);
+        done();
+    }
+    assert_false(next());
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(csv_with_class_names),
         cmocka_unit_test(csv_with_blanks),
         cmocka_unit_test(rows_may_have_keys),
+        cmocka_unit_test(json_lines_with_nul),
         cmocka_unit_test(csv_with_numbers_and_bad_rows),
         cmocka_unit_test(json_lines),
         cmocka_unit_test(shuffled_rows_are_the_same_rows),

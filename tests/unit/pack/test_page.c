@@ -5,6 +5,7 @@
 #include "packtest.h"
 
 #include "base/hash.h"
+#include "base/num.h"
 #include "pack/page.h"
 
 static const leat_field two[] = {{.name = "a", .type = LEAT_FIELD_BYTES},
@@ -105,9 +106,34 @@ static void test_full(void **state)
     leat__schema_close(&schema);
 }
 
+static void test_json(void **state)
+{
+    static char deep[6000];
+    static const struct {
+        const char *text, *fault;
+    } rows[] = {{"\"a\\u0000b\"", NULL},
+                {"{\"a\": [\"\\u0000\"]}", NULL},
+                {"123456789012345678901234567890", NULL}, /* beyond 64 bits */
+                {"{\"a\\u0000b\": 1}", "name with \\u0000"},
+                {"1e999", "too large"},
+                {deep, "nested too deeply"},
+                {"[1", "not a JSON value"},
+                {"NaN", "not a JSON value"},
+                {"", "not a JSON value"}};
+    (void)state;
+    memset(deep, '[', 3000);
+    memset(deep + 3000, ']', 2999);
+    for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
+        const char *fault = leat__page_json_fault(rows[i].text, strlen(rows[i].text));
+        assert_int_equal(fault == NULL, rows[i].fault == NULL);
+        if (fault && !strstr(fault, rows[i].fault)) fail_msg("%zu: %s", i, fault);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_places), cmocka_unit_test(test_full)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_places), cmocka_unit_test(test_full),
+                                       cmocka_unit_test(test_json)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed != 0 || leat__mem_blocks() != 0;
 }
