@@ -10,11 +10,11 @@
  *
  * The fields are those of the first samples (`infer`), or a list given by the user. Samples may lack
  * some: a missing number needs a default, other values are absent, and such samples are counted. A member
- * without a field is an error unless the user gave the list: nothing is dropped silently. A listed kind
- * that no sample has and that has no default is also an error: it is probably a typo. The key is the path
- * of the image member, so that export can restore the file's name. Members of one sample that are not side by
- * side are an error: the parts would become several samples. Shards are streamed in the order given;
- * names never touch the file system.
+ * without a field is an error, or part of no sample if the user gave the list: nothing is dropped silently. A
+ * listed kind that no sample has and that has no default is also an error: it is probably a typo. The key is
+ * the path of the image member, so that export can restore the file's name. Members of one sample that are
+ * not side by side are an error: the parts would become several samples. Shards are streamed in the order
+ * given; names never touch the file system.
  */
 #include <stdio.h>
 #include <string.h>
@@ -40,6 +40,7 @@ typedef struct tar_source {
     leat__tar_member member; /* the next member, when `pending` */
     bool pending;
     const char *listed;    /* extensions of the members to take, owned by the caller; NULL = all */
+    bool looking;          /* for listed kinds: all members are read */
     bool *has_default;     /* one per field */
     int64_t *number;       /* default of each field */
     leat__buf stem;        /* name of the current sample, without extension */
@@ -95,6 +96,16 @@ static bool field_name(const char *name, size_t len, char *ext, size_t size, con
     return true;
 }
 
+/* True for a member that is part of no sample, such as README, since the user listed other kinds. */
+static bool is_stray(const tar_source *s)
+{
+    char ext[256];
+    const char *name;
+    if (!s->listed || s->looking) return false;
+    return !field_name(s->member.name, s->member.name_len, ext, sizeof ext, &name) ||
+           leat__source_field_find(&s->base, name) < 0;
+}
+
 static void close_shard(tar_source *s)
 {
     leat__tar_reset(&s->tar);
@@ -118,7 +129,7 @@ static int advance(tar_source *s, bool *end, leat_error *err)
         bool over;
         LEAT_TRY(leat__tar_next(&s->tar, &s->member, &over, err));
         if (over) close_shard(s);
-        else s->pending = s->member.type != '5'; /* folders have no data */
+        else s->pending = s->member.type != '5' && !is_stray(s); /* folders have no data */
     }
     return 0;
 }
@@ -161,8 +172,10 @@ static int take_member(tar_source *s, leat__records *run, leat__record *r, leat_
     int field = named ? leat__source_field_find(&s->base, name) : -1;
     if (field >= 0) s->fields |= (uint16_t)(1u << field % 16);
     if (m->type != '0') return fail_member(s, r, LEAT_EFORMAT, "not a regular file");
-    if (!named) return fail_member(s, r, LEAT_EFORMAT, "its name has no extension that names a field");
-    if (field < 0 && s->listed) return 0;
+    if (!named)
+        return fail_member(
+            s, r, LEAT_EFORMAT,
+            "its name has no extension that names a field; a list of kinds (members) skips it");
     if (field < 0)
         return fail_member(s, r, LEAT_EFORMAT,
                            "the first samples have no member of this kind; name all kinds "
@@ -468,11 +481,13 @@ static int check_kinds(tar_source *s, leat_error *err)
     bool *seen = LEAT_NEW_ARRAY(INGEST, bool, s->base.field_count);
     if (!seen) return leat__fail_nomem(err, s->base.field_count, "a list of members");
     memcpy(seen, s->has_default, s->base.field_count * sizeof *seen);
+    s->looking = true;
     leat__buf_init(&kinds, LEAT__MEM_INGEST, KINDS_MAX + 1);
     int rc = look_for_kinds(s, seen, &kinds, &missing, err);
     if (rc == 0 && missing >= 0) rc = fail_kind(s, missing, leat__buf_str(&kinds), err);
     leat__buf_reset(&kinds);
     leat__free(seen);
+    s->looking = false;
     close_shard(s);
     s->path_at = 0;
     return rc;

@@ -543,7 +543,7 @@ $ python3 -c "
 $ mkdir torn && for i in 0 1; do cp photos/dog/2.png torn/$i.png; echo $i > torn/$i.txt; done; cd torn
 > tar cf ../torn.tar 0.png 1.png 0.txt 1.txt; tar --hard-dereference -cf ../again.tar 0.png 0.txt 1.png 1.txt 0.png 0.txt; cd ..
 > leat pack torn.tar -o torn.leat; echo $?; leat pack torn.tar -o torn.leat --on-error skip -f; echo $?
-> leat pack torn.tar -o torn.leat --members png --default '*=-1' -f; echo $?
+> leat pack torn.tar -o torn.leat --members png,txt --default '*=-1' -f; echo $?
 > leat pack again.tar -o again.leat --json | jget samples duplicate_keys missing
 4
 4
@@ -554,6 +554,18 @@ $ mkdir torn && for i in 0 1; do cp photos/dog/2.png torn/$i.png; echo $i > torn
 ! leat pack: torn.tar: the members of "0" are not side by side; make it with tar --sort=name, or pack the folder
 ! leat pack: torn.tar: the members of "0" are not side by side; make it with tar --sort=name, or pack the folder
 ! leat pack: torn.tar: the members of "0" are not side by side; make it with tar --sort=name, or pack the folder
+
+# members of other kinds than the list are part of no sample, wherever they are
+$ touch torn/README torn/LICENSE.md; tar cf others.tar -C torn README LICENSE.md 0.png 0.txt 1.png 1.txt
+> leat pack others.tar -o others.leat --members png,txt --json | jget samples missing
+> leat pack torn.tar -o torn.leat --members png -f --json | jget samples missing; leat pack others.tar -o others.leat -f
+2
+0
+2
+0
+! leat pack: others.tar: member README: its name has no extension that names a field; a list of kinds (members) skips it
+! --on-error skip leaves out samples that cannot be packed
+= 4
 
 # a folder without class folders gives a pack without labels, and that is said
 $ leat pack photos/dog -o flat.leat; leat pack photos/dog -o flat.leat -f -q

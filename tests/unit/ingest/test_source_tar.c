@@ -210,6 +210,41 @@ static void a_listed_ending_must_exist(void **state)
                         "members: no sample has a member \"clss\"; the shards have jpg, cls, caption.txt");
 }
 
+/* With a list, members of other kinds are part of no sample, whatever they are. */
+static void other_members_are_skipped(void **state)
+{
+    leat__buf t = new_shard();
+    tar_text(&t, "README", "read me");
+    tar_image(&t, "0.jpg", LEAT__CODEC_JPEG, 1);
+    tar_text(&t, "LICENSE", "may");
+    tar_text(&t, "0.cls", "5");
+    tar_text(&t, "NOTICE.txt", "note");
+    tar_header(&t, "latest", 0, '2');
+    tar_header(&t, "0.json", 0, '2');
+    tar_image(&t, "1.jpg", LEAT__CODEC_JPEG, 1);
+    tar_text(&t, "1.cls", "6");
+    tar_text(&t, "0.txt", "not beside 0.jpg");
+    tar_end(&t);
+    put_shard("m.tar", &t);
+    const char *paths[] = {in_box("m.tar")};
+    leat__source *s = open_tar(paths, 1, "jpg,cls", NULL, 0);
+    assert_non_null(s);
+    leat__records_pool spare;
+    leat__records *run;
+    leat__record *r;
+    leat__records_pool_init(&spare, s->field_count, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_true(next_record(s, &spare, &run, &r));
+        assert_false(r->failed);
+        assert_int_equal(r->items[1].i, 5 + i);
+        leat__records_pool_give(&spare, run);
+    }
+    assert_false(next_record(s, &spare, &run, &r));
+    assert_int_equal(s->missing, 0);
+    leat__records_pool_reset(&spare);
+    leat__source_close(&s);
+}
+
 /* What is wrong with one sample does not touch the next; a cut shard is one thing left out. */
 static void nothing_is_dropped_silently(void **state)
 {
@@ -351,7 +386,7 @@ int main(void)
         cmocka_unit_test(samples_are_groups_of_members), cmocka_unit_test(members_may_be_missing),
         cmocka_unit_test(members_must_be_side_by_side),  cmocka_unit_test(a_listed_ending_must_exist),
         cmocka_unit_test(nothing_is_dropped_silently),   cmocka_unit_test(the_checksum_of_a_shard_is_read),
-        cmocka_unit_test(skimming_gives_the_same_keys),
+        cmocka_unit_test(skimming_gives_the_same_keys),  cmocka_unit_test(other_members_are_skipped),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
