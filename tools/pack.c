@@ -4,6 +4,8 @@
  */
 #include <leat/ingest.h>
 
+#include <string.h>
+
 #include "base/json.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -70,7 +72,7 @@ static const leat__param order[] = {
 static const leat__param shards[] = {
     CLI_STRING("members", 0, NULL, "LIST",
                "take these kinds of members, such as jpg,cls,txt, and skip others; else all kinds that "
-               "the first samples have"),
+               "the first samples have. Also Parquet, Arrow and others that Python reads: these columns"),
     CLI_INT("infer", 0, "64", 1, 1e9, "N", "samples to read before the types of members are decided"),
     CLI_STRING("default", 0, NULL, "FIELD=N,...",
                "numbers of samples that lack the member: label=-1; other values may be missing"),
@@ -212,6 +214,19 @@ static void print_text(cli *c, const leat_ingest_stats *st, bool where)
                  st->duplicate_keys == 1 ? " has" : "s have");
 }
 
+static void warn_ignored(cli *c, const leat_ingest_stats *st)
+{
+    const bool one = st->ignored == 1;
+    const unsigned long long n = st->ignored;
+    const char *first = st->ignored_first, *more = one ? "" : ", ...";
+    if (strcmp(st->source_kind, "folder") == 0)
+        cli_warn(c, "skipped %llu file%s hidden or %s no image suffix (%s%s); --strict takes every file", n,
+                 one ? " that is" : "s that are", one ? "has" : "have", first, more);
+    else
+        cli_warn(c, "skipped %llu file%s hidden or not part of the dataset (%s%s)", n,
+                 one ? " that is" : "s that are", first, more);
+}
+
 static int run(cli *c)
 {
     leat_error err = {0};
@@ -225,10 +240,7 @@ static int run(cli *c)
     int rc = cli_packing_run(c, &o, check.output ? &check : NULL, "packing", &st, &found, &err);
     if (rc != 0) return cli_packing_fail(c, &o, &st, &err);
     int code = cli_packing_end(c, &o, &st);
-    if (st.ignored)
-        cli_warn(c, "skipped %llu file%s hidden or %s no image suffix (%s%s); --strict takes every file",
-                 (unsigned long long)st.ignored, st.ignored == 1 ? " that is" : "s that are",
-                 st.ignored == 1 ? "has" : "have", st.ignored_first, st.ignored == 1 ? "" : ", ...");
+    if (st.ignored) warn_ignored(c, &st);
     if (c->json) print_json(c, &st, check.output, &found);
     else print_text(c, &st, o.where != NULL);
     if (check.output && !c->json) {
@@ -293,7 +305,8 @@ const cli_command cli_cmd_pack = {
             {"bytes_in", "bytes read from the source for them"},
             {"bytes_out", "bytes of the files written"},
             {"skipped", "samples skipped"},
-            {"ignored", "files skipped: hidden, or without an image suffix; a hidden folder counts as one"},
+            {"ignored",
+             "files skipped: hidden (a folder is one), without an image suffix, or not of the dataset"},
             {"filtered", "samples that did not meet --where"},
             {"missing", "samples of tar shards that lack a member"},
             {"unlabelled", "images of this run beside class folders, with the label -1"},

@@ -104,7 +104,8 @@ typedef struct leat_ingest_opts {
     /* Tar shards. */
     const char *members;  /* kinds of members to take, "jpg,cls,txt": the fields, in this
                              order; other members are skipped. NULL = all kinds that
-                             the first `infer` samples have */
+                             the first `infer` samples have. Also formats that Python
+                             reads: columns to take */
     const char *defaults; /* values for samples that lack a number: "label=-1,size.cls=0"; "*=-1" is for all
                              number fields and all sources. Without a default such a sample is not packed.
                              Only numbers need a default */
@@ -134,7 +135,7 @@ typedef struct leat_ingest_stats {
     double seconds;
     char source_kind[16];
     uint64_t changed;       /* images of this run that cannot be exported byte for byte */
-    uint64_t ignored;       /* files and hidden folders skipped because of their names */
+    uint64_t ignored;       /* files and hidden folders skipped: by their names, or not of the dataset */
     char ignored_first[64]; /* the first of them, "" when there is none */
     uint64_t existing; /* append: samples whose key existed, skipped or replaced; merge: samples with the key
                           of another one, left out or renamed */

@@ -13,7 +13,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from . import _leat
 
-    def opener(paths: list[str]) -> object:
+    def opener(paths: list[str], members: str | None) -> object:
         try:
             from . import _formats
         except (ImportError, MemoryError) as error:
@@ -22,7 +22,7 @@ def main() -> int:
             why = lines[-1].strip() if lines else type(error).__name__
             kind = MemoryError if "map segment" in why else UnsupportedError
             raise kind(f"NumPy, which looks for formats of other tools, cannot be imported: {why}") from None
-        return _formats.open_paths(paths)
+        return _formats.open_paths(paths, members)
 
     def writer(*args: object) -> object:
         from . import _formats_arrow

@@ -87,16 +87,26 @@ class Reader:
     kind: ClassVar[str] = ""
     source = ""
     classes: Iterable[str] = ()
+    ignored: Collection[str] = ()  # names of files that are not part of the data set
+    chosen = False  # only some columns are wanted
     total = 0
 
     def start(self, specs: Mapping[str, object]) -> None:
         names = _names(specs)
-        self.columns = list(specs)
+        self.specs, self.columns = specs, list(specs)
         self._fields = _schema.fields({names[name]: spec for name, spec in specs.items()})
 
     @property
     def fields(self) -> list[tuple]:
         return [f._replace(shape=None) if f.type == "ragged" else f for f in self._fields]
+
+    def choose(self, members: list[str]) -> None:
+        """Keeps these columns, in this order."""
+        unknown = next((name for name in members if name not in self.specs), None)
+        if unknown is not None:
+            raise ArgumentError(f"members: there is no column {unknown!r}; {self.source} has {', '.join(self.specs)[:200]}")
+        self.chosen = True
+        self.start({name: self.specs[name] for name in members})
 
     def samples(self) -> Iterator[Sample]:
         raise NotImplementedError
@@ -118,7 +128,7 @@ class Reader:
             except Error as error:
                 yield name, str(error).encode()
                 continue
-            yield name, None if path is None else os.fsencode(path), row
+            yield name, None if path is None or "image" not in self.columns else os.fsencode(path), row
 
     def close(self) -> None:
         pass
@@ -168,11 +178,11 @@ def _slice(data: bytes, begin: int, end: int, path: str) -> bytes:
     return data[begin:end]
 
 
-def _below(folder: str, name: str) -> str:
+def _below(folder: str, name: str, index: str = "index.json") -> str:
     """Returns the path of a file that an index names. It must be below the folder of the index, because the index is
     not trusted."""
     if posixpath.isabs(name) or "://" in name or ".." in name.split("/"):
-        raise DataError(f"{posixpath.join(folder, 'index.json')}: names {name!r}, which is not below its folder")
+        raise DataError(f"{posixpath.join(folder, index)}: names {name!r}, which is not below its folder")
     return posixpath.join(folder, name)
 
 
@@ -301,7 +311,7 @@ class Mds(Reader):
         i = 0
         for shard in self.shards:
             for values in self._items(shard):
-                yield number(i), None, {n: f(v) for n, f, v in zip(self.names, self.decoders, values)}
+                yield number(i), None, {n: f(v) for n, f, v in zip(self.names, self.decoders, values) if n in self.columns}
                 i += 1
 
 
@@ -376,7 +386,7 @@ class Lit(Reader):
         i = 0
         for chunk in self.chunks:
             for values in self._items(chunk):
-                yield number(i), None, {n: f(v) for n, f, v in zip(self.names, self.decoders, values)}
+                yield number(i), None, {n: f(v) for n, f, v in zip(self.names, self.decoders, values) if n in self.columns}
                 i += 1
 
 
@@ -467,7 +477,7 @@ class Beton(Reader):
     def samples(self) -> Iterator[Sample]:
         for i in range(self.total):
             record = self.rows_table[i]
-            yield number(i), None, {name: read(record[column]) for column, name, read in self.readers}
+            yield number(i), None, {name: read(record[column]) for column, name, read in self.readers if name in self.columns}
 
 
 # ---- LMDB -------------------------------------------------------------------------------------
@@ -575,10 +585,9 @@ class Lmdb(Reader):
                    {"image": "image"} if _leat.image_sniff(value) else {"value": bytes})
 
     def samples(self) -> Iterator[Sample]:
-        name = self.columns[0]
         for key, value in _lmdb_items(self.file):
             if not self.datum:
-                yield key, None, {name: value}
+                yield key, None, {self.columns[0]: value}
                 continue
             fields = datum(value)
             if fields is None:
@@ -602,13 +611,49 @@ def _index(path: str) -> Reader | None:
     return Lit(path, index) if isinstance(index, dict) and index.get("chunks") else None
 
 
+_TABLES = (".parquet", ".arrow", ".feather")
+
+
+def _saved_files(path: str) -> list[str] | None:
+    """Returns the files that state.json of ``Dataset.save_to_disk`` lists, which are the whole data set: the folder may
+    also have caches and files of an earlier save. None: not such a state.json."""
+    try:
+        state = json.loads(_leat.read_file(posixpath.join(path, "state.json")))
+    except ValueError:  # DataError, too
+        return None
+    if not isinstance(state, dict) or "_data_files" not in state:
+        return None
+    if state.get("_indices_data_files") or state.get("_indices_files"):
+        raise DataError(f"{path}: saved by datasets 1 with a table of indices, which is not read: load it there, and save "
+                        "it again after flatten_indices()")
+    files = [_below(path, file["filename"], "state.json") for file in state["_data_files"]]
+    if not files:
+        raise DataError(f"{path}: nothing to pack: its state.json lists no files")
+    return files
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_"))  # as pyarrow.dataset
+
+
 def _tables(path: str, names: Collection[str]) -> Reader | None:
     """Returns a reader of a folder of Parquet or Arrow files; None for other folders."""
-    tables = sorted(n for n in names if n.endswith((".parquet", ".arrow")))
-    if not tables or ("state.json" not in names and any(n.lower().endswith((".jpg", ".png")) for n in names)):
+    tables = sorted(n for n in names if n.endswith(_TABLES))
+    files = _saved_files(path) if "state.json" in names else None
+    if files is None:
+        if "dataset_dict.json" in names:
+            splits = json.loads(_leat.read_file(posixpath.join(path, "dataset_dict.json")))["splits"]
+            raise ArgumentError(f"{path}: a DatasetDict: give the folder of one split, of {', '.join(map(str, splits))[:200]}")
+        if any(n.lower().endswith((".jpg", ".png")) for n in names):
+            return None
+        cached = "dataset_info.json" in names  # a cache of datasets has results of `map` and indices of `filter` besides
+        files = [posixpath.join(path, n) for n in tables if not _is_hidden(n) and not (cached and n.startswith("cache-"))]
+    if not files:
         return None
     from ._formats_arrow import Table
-    return Table([posixpath.join(path, n) for n in tables])
+    table = Table(files)
+    table.ignored = [n for n in tables if posixpath.join(path, n) not in set(files)]
+    return table
 
 
 def _bucket(path: str) -> Reader | None:
@@ -620,7 +665,7 @@ def _bucket(path: str) -> Reader | None:
         return None
     if "data.mdb" in names:
         return Lmdb(posixpath.join(path, "data.mdb"))
-    if len(names) == _PAGE and any(n.endswith((".parquet", ".arrow")) for n in names):
+    if len(names) == _PAGE and any(n.endswith(_TABLES) for n in names):
         names = _leat.list_folder(path + "/", _LIST)
     return _tables(path, names)
 
@@ -642,12 +687,19 @@ def _folder(path: str) -> Reader | None:
     return _tables(path, names)
 
 
-def open_paths(paths: list[str]) -> Reader | None:
-    """Returns a reader of the paths; None when they are not in one of these formats."""
+def open_paths(paths: list[str], members: str | None = None) -> Reader | None:
+    """Returns a reader of the paths, with all columns or those that `members` lists; None when they are not in one of these
+    formats."""
     with damage_named(paths[0]):
         reader = _open(paths)
     if reader is not None:
         reader.source = paths[0]
+        try:
+            if members is not None:
+                reader.choose(members.split(","))
+        except ArgumentError:
+            reader.close()
+            raise
     return reader
 
 
@@ -667,7 +719,7 @@ def _open(paths: list[str]) -> Reader | None:
     first = names[0]
     if len(paths) == 1 and os.path.isdir(paths[0]):
         return _folder(paths[0])
-    if all(name.endswith((".parquet", ".arrow", ".feather")) for name in names):
+    if all(name.endswith(_TABLES) for name in names):
         from ._formats_arrow import Table
         return _file_or_folder(Table, paths, paths)
     if len(paths) > 1:

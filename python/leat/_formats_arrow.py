@@ -7,7 +7,8 @@ import contextlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -31,27 +32,32 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def _batches(file: Staged) -> tuple[Any, int | None, Iterator[tuple[Any, list[dict[str, Any]]]]]:
-    """Returns the schema, the number of rows (None if unknown) and the batches of a file with their rows."""
+Rows = list[dict[str, Any]]
+
+
+def _batches(file: Staged, columns: list[str] | None = None) -> tuple[Any, int | None, Iterator[Rows]]:
+    """Returns the schema, the number of rows (None if unknown) and the rows of each batch of a file, with all columns or
+    these."""
     pa = _pyarrow()
     path = file.local
     try:
         if _check.file_name(file.name).lower().endswith(".parquet"):
             table = pa.parquet.ParquetFile(path)
-            return table.schema_arrow, table.metadata.num_rows, _named(file.name, table.iter_batches(_ROWS), True)
+            found = table.iter_batches(_ROWS, columns=columns)
+            return table.schema_arrow, table.metadata.num_rows, _named(file.name, found, columns, True)
         source = pa.memory_map(path)
         try:
             whole = pa.ipc.open_file(source)
-            return whole.schema, None, _named(file.name, map(whole.get_batch, range(whole.num_record_batches)))
+            return whole.schema, None, _named(file.name, map(whole.get_batch, range(whole.num_record_batches)), columns)
         except pa.ArrowInvalid:
             stream = pa.ipc.open_stream(pa.memory_map(path))
-            return stream.schema, None, _named(file.name, stream)
+            return stream.schema, None, _named(file.name, stream, columns)
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(f"{file.name}: {error}") from error
 
 
-def _named(path: str, batches: Iterable[Any], parquet: bool = False) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
-    """Yields each batch with its rows. Errors of pyarrow get the name of the file and the place in it: the record batch,
+def _named(path: str, batches: Iterable[Any], columns: list[str] | None, parquet: bool = False) -> Iterator[Rows]:
+    """Yields the rows of each batch. Errors of pyarrow get the name of the file and the place in it: the record batch,
     or the first row of the batch in a Parquet file, where a batch may span row groups."""
     pa = _pyarrow()
     found, row = iter(batches), 0
@@ -59,13 +65,64 @@ def _named(path: str, batches: Iterable[Any], parquet: bool = False) -> Iterator
         place = f"rows from {row}" if parquet else f"record batch {i}"
         try:
             batch = next(found, None)
-            rows = batch.to_pylist() if batch is not None else []
+            rows = _rows(pa, batch, columns or batch.schema.names) if batch is not None else []
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise DataError(f"{path}: {place}: damaged: {' '.join(str(error).split())}") from error
+            what = "cannot be read" if isinstance(error, NotImplementedError) else "damaged"
+            raise DataError(f"{path}: {place}: {what}: {' '.join(str(error).split())}") from error
         if batch is None:
             return
-        yield batch, rows
+        yield rows
         row += len(rows)
+
+
+def _rows(pa: Any, batch: Any, columns: list[str]) -> Rows:
+    """Returns the values of a batch as Python objects."""
+    values = []
+    for name in columns:
+        column = batch.column(name)
+        for kind in _steps(pa, column.type):
+            column = column.cast(kind)
+        values.append(column.to_pylist())
+    return [dict(zip(columns, row)) for row in zip(*values)]
+
+
+def _steps(pa: Any, kind: Any) -> list[Any]:
+    """Returns the types that a column is cast to in turn before its values are read."""
+    steps = [_mapped(pa, kind, _utc)]
+    steps.append(_mapped(pa, steps[0], _plain_type))
+    return [step for step, before in zip(steps, [kind, *steps]) if step != before]
+
+
+def _mapped(pa: Any, kind: Any, leaf: Callable[[Any, Any], Any]) -> Any:
+    """Returns a type with the types of its values replaced, also within structs and lists."""
+    t = pa.types
+    if t.is_struct(kind):
+        return pa.struct([f.with_type(_mapped(pa, f.type, leaf)) for f in kind])
+    if t.is_map(kind):
+        return pa.map_(_mapped(pa, kind.key_type, leaf), _mapped(pa, kind.item_type, leaf))
+    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
+        value = kind.value_field.with_type(_mapped(pa, kind.value_type, leaf))
+        return pa.list_(value, kind.list_size) if t.is_fixed_size_list(kind) else \
+            pa.large_list(value) if t.is_large_list(kind) else pa.list_(value)
+    return leaf(pa, kind)
+
+
+def _utc(pa: Any, kind: Any) -> Any:
+    return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz else kind
+
+
+def _plain_type(pa: Any, kind: Any) -> Any:
+    """Returns the type that holds the values of `kind` as a pack can store them: dates, times and decimals as text, since
+    their Python objects would round nanoseconds; durations as whole numbers; categories as their values."""
+    t = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return _mapped(pa, kind.storage_type, _plain_type)
+    if t.is_dictionary(kind):
+        return _mapped(pa, kind.value_type, _plain_type)
+    if t.is_duration(kind):
+        return pa.int64()
+    dated = t.is_temporal(kind) and not t.is_interval(kind)
+    return pa.string() if dated or t.is_decimal(kind) else kind
 
 
 def _remote_rows(path: str) -> int:
@@ -89,18 +146,22 @@ def _counts(paths: list[str]) -> list[int | None]:
     return [found[path] if path in found else None if "://" in path else _batches(Staged(path))[1] for path in paths]
 
 
-def _spec(pa: Any, kind: Any) -> object:
-    """Returns the type of a column; None for bytes, whose type the first value decides."""
-    t = pa.types
+def _spec(pa: Any, kind: Any, feature: Any) -> object:
+    """Returns the type of a column; None for bytes, whose type the first value decides. `feature` is that of Hugging
+    Face, or {}."""
+    kind = next(reversed(_steps(pa, kind)), kind)
+    t, name = pa.types, str(kind)
     if t.is_struct(kind) and {f.name for f in kind} >= {"bytes", "path"}:
-        return "image"  # an Image of Hugging Face
+        return "image" if feature.get("_type", "Image") == "Image" else bytes  # Audio and Video have the same struct
+    if re.fullmatch(r"Array\dD", feature.get("_type", "")):
+        return feature["dtype"], tuple(feature["shape"])
     if t.is_boolean(kind) or t.is_integer(kind):
         return int
     if t.is_floating(kind):
         return float
-    if t.is_string(kind) or t.is_large_string(kind):
+    if name in ("string", "large_string", "string_view"):
         return str
-    if t.is_binary(kind) or t.is_large_binary(kind) or t.is_fixed_size_binary(kind):
+    if name in ("binary", "large_binary", "binary_view") or t.is_fixed_size_binary(kind):
         return None
     lists = t.is_list(kind) or t.is_large_list(kind)
     if lists or t.is_fixed_size_list(kind):
@@ -120,14 +181,13 @@ def _number(pa: Any, kind: Any) -> str | None:
     return kind.to_pandas_dtype().__name__ if fits else None
 
 
-def _class_names(schema: Any) -> dict[str, list[str]]:
-    """Returns the class names of ClassLabel columns of Hugging Face."""
+def _features(schema: Any) -> dict[str, dict[str, Any]]:
+    """Returns the features of Hugging Face by column; {} for other files."""
     try:
         features = json.loads(schema.metadata[b"huggingface"])["info"]["features"]
     except (KeyError, TypeError, ValueError):
         return {}
-    return {name: f["names"] for name, f in features.items()
-            if isinstance(f, dict) and f.get("_type") == "ClassLabel" and f.get("names")}
+    return {name: f for name, f in features.items() if isinstance(f, dict)}
 
 
 def _plain(value: Any, f: Any) -> Any:
@@ -149,21 +209,25 @@ class Table(Reader):
         pa = _pyarrow()
         self.paths = paths
         self.file = Staged(paths[0])  # only one remote file at a time is on the disk
-        schema, count, batches = _batches(self.file)
+        self.schema, count, batches = _batches(self.file)
         counts = [count, *_counts(paths[1:])]
         self.total = 0 if None in counts else sum(counts)
-        specs = {f.name: _spec(pa, f.type) for f in schema}
-        first = next((batch for batch, rows in batches if rows), None)
-        for name, spec in specs.items():
-            if spec is None:
-                values = first.column(name).drop_null() if first is not None else []
-                specs[name] = bytes_spec(values[0].as_py() if len(values) else None)
-        self.schema = schema
+        self.features = _features(self.schema)
+        self.dated = {f.name for f in self.schema if re.search(r"\b(date|time|timestamp)(32|64)?\[", str(f.type))}
+        specs = {f.name: _spec(pa, f.type, self.features.get(f.name, {})) for f in self.schema}
+        if len(set(self.schema.names)) < len(self.schema.names):
+            raise DataError(f"{paths[0]}: two columns have the same name")
+        if None in specs.values():
+            first = next((rows for rows in batches if rows), [])
+            specs.update({name: bytes_spec(next((row[name] for row in first if row[name] is not None), None))
+                          for name, spec in specs.items() if spec is None})
         self.start(specs)
-        names = _class_names(schema)
-        for column, field in zip(self.columns, self._fields):
-            if field.name == "label" and column in names:
-                self.classes = names[column]
+
+    def start(self, specs: Mapping[str, object]) -> None:
+        super().start(specs)
+        label = next((column for column, f in zip(self.columns, self._fields) if f.name == "label"), "")
+        feature = self.features.get(label, {})
+        self.classes = feature.get("names") or () if feature.get("_type") == "ClassLabel" else ()
 
     def samples(self) -> Iterator[Sample]:
         i = 0
@@ -171,14 +235,18 @@ class Table(Reader):
             if k > 0:
                 self.file.close()
                 self.file = Staged(path)
-            schema, _, batches = _batches(self.file)
-            if schema.names != self.schema.names:
+            schema, _, batches = _batches(self.file, self.columns if self.chosen else None)
+            if not set(self.columns) <= set(schema.names) or (not self.chosen and schema.names != self.schema.names):
                 raise DataError(f"{path}: has other columns than {self.paths[0]}")
-            for _, rows in batches:
-                for row in rows:
-                    yield number(i), None, {n: _plain(row[n], f) for n, f in zip(self.columns, self._fields)}
-                    i += 1
+            for row in itertools.chain.from_iterable(batches):
+                yield number(i), None, self._values(row)
+                i += 1
 
+    def _values(self, row: dict[str, Any]) -> dict[str, object] | DataError:
+        for name in self.dated & row.keys():
+            if "<value out of range: " in str(row[name]):  # what the cast of pyarrow writes
+                return DataError(f"column '{name}': a date or time that cannot be written as text")
+        return {name: _plain(row[name], f) for name, f in zip(self.columns, self._fields)}
 
     def close(self) -> None:
         self.file.close()

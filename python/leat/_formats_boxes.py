@@ -139,7 +139,9 @@ class Voc(Reader):
     def __init__(self, folder: str) -> None:
         self.folder = folder
         notes = os.path.join(folder, "Annotations")
-        self.files = [os.path.join(notes, n) for n in sorted(os.listdir(notes)) if n.endswith(".xml")]
+        listed = sorted(n for n in os.listdir(notes) if n.endswith(".xml"))
+        self.files = [os.path.join(notes, n) for n in listed if not n.startswith(".")]
+        self.ignored = [n for n in listed if n.startswith(".")]
         self.total = len(self.files)
         names: set[str] = set()
         for file in self.files:

@@ -60,7 +60,8 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
         on_error: "fail", or "skip" to leave out and count samples that cannot be packed; an outage of remote
             storage still ends the run
         strict: folders: take every file for a sample, hidden ones too; else hidden files and folders and files
-            whose names do not end as images do (.jpg, .png …) are skipped and counted as "ignored". Images beside
+            whose names do not end as images do (.jpg, .png …) are skipped and counted as "ignored", as are
+            files in a folder of tables that are hidden or not part of the dataset. Images beside
             class folders have the label -1 and are counted as "unlabelled"
         report: file for what was left out, one JSON object per line
         check: also check the images, as ``leat.check`` does with the pack, and write its columns here; what it found is
@@ -71,7 +72,8 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
             `leat help pack` says how conditions are written
         members: of tar shards: kinds of members to take (``["jpg", "cls", "txt"]``), others are skipped. None = all
             kinds that the first `infer` samples have (0 = 64). Samples may lack some: they are counted as "missing",
-            their values are absent
+            their values are absent. Of Parquet, Arrow, MDS, LitData, FFCV, LMDB, COCO and VOC: columns to take, by the
+            names in the source
         defaults: of tar shards: numbers of samples that lack the member: ``{"label": -1}``
         progress: called now and then with (done, total, bytes, skipped); total 0 is unknown
     """
@@ -142,7 +144,7 @@ def _members(members: Sequence[str] | None, infer: int, defaults: Mapping[str, i
     if names is not None and infer:
         raise ArgumentError("infer: has no effect with members")
     if names is not None and (not names or any("," in name for name in names)):
-        raise ArgumentError("members: a list of endings is expected, such as ['jpg', 'cls']")
+        raise ArgumentError("members: a list of endings or columns is expected, such as ['jpg', 'cls']")
     numbers = [f"{_check.text('defaults', name)}={_check.whole(f'defaults: {name}', n, -2**63, 2**63 - 1)}"
                for name, n in (defaults or {}).items()]
     return {"members": None if names is None else ",".join(names), "infer": _check.whole("infer", infer, 0, _check.U32),
@@ -284,9 +286,9 @@ def export(path: Path, folder: Path, *, to: str = "folder", shard_bytes: int | s
     return done
 
 
-def _open_foreign(paths: list[str]) -> object:
+def _open_foreign(paths: list[str], members: str | None) -> object:
     from . import _formats
-    return _formats.open_paths(paths)
+    return _formats.open_paths(paths, members)
 
 
 def _write_table(*args: Any) -> object:

@@ -174,13 +174,29 @@ static int take_classes(reader *r)
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* Counts the files that the reader leaves out, and copies the name of the first. */
+static int take_ignored(const reader *r, leat__reader *to)
+{
+    PyObject *list = PyObject_GetAttrString(r->object, "ignored");
+    Py_ssize_t n = list != NULL ? PySequence_Size(list) : -1;
+    PyObject *first = n > 0 ? PySequence_GetItem(list, 0) : NULL, *bytes = NULL;
+    if (first != NULL && PyUnicode_FSConverter(first, &bytes))
+        snprintf(to->ignored_first, sizeof to->ignored_first, "%s", PyBytes_AsString(bytes));
+    if (n > 0) to->ignored = (uint64_t)n;
+    Py_XDECREF(bytes);
+    Py_XDECREF(first);
+    Py_XDECREF(list);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 static int take_reader(reader *r, leat__reader *to)
 {
     PyObject *fields = PyObject_GetAttrString(r->object, "fields");
     PyObject *kind = fields != NULL ? PyObject_GetAttrString(r->object, "kind") : NULL;
     PyObject *total = kind != NULL ? PyObject_GetAttrString(r->object, "total") : NULL;
     PyObject *word = total != NULL ? PyUnicode_AsUTF8String(kind) : NULL;
-    if (word != NULL && py_fields_parse(&r->fields, &r->field_count, fields) == 0 && take_classes(r) == 0) {
+    if (word != NULL && py_fields_parse(&r->fields, &r->field_count, fields) == 0 && take_classes(r) == 0 &&
+        take_ignored(r, to) == 0) {
         r->iterator = PyObject_CallMethod(r->object, "rows", NULL);
         r->values = LEAT_NEW_ARRAY(INGEST, leat_pack_value, r->field_count + 1);
         r->held = LEAT_NEW_ARRAY(INGEST, py_holding, r->field_count + 1);
@@ -195,7 +211,7 @@ static int take_reader(reader *r, leat__reader *to)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static PyObject *call_hook(const char *const *paths, uint32_t count)
+static PyObject *call_hook(const char *const *paths, uint32_t count, const char *members)
 {
     PyObject *list = PyList_New(0), *answer = NULL;
     for (uint32_t i = 0; list != NULL && i < count; i++) {
@@ -203,12 +219,13 @@ static PyObject *call_hook(const char *const *paths, uint32_t count)
         if (path == NULL || PyList_Append(list, path) != 0) Py_CLEAR(list);
         Py_XDECREF(path);
     }
-    if (list != NULL) answer = PyObject_CallFunctionObjArgs(hook, list, NULL);
+    if (list != NULL) answer = PyObject_CallFunction(hook, "Oz", list, members);
     Py_XDECREF(list);
     return answer;
 }
 
-static int reader_open(leat__reader *to, const char *const *paths, uint32_t count, leat_error *err)
+static int reader_open(leat__reader *to, const char *const *paths, uint32_t count, const char *members,
+                       leat_error *err)
 {
     int rc = 0;
     PyGILState_STATE gil = PyGILState_Ensure();
@@ -216,7 +233,7 @@ static int reader_open(leat__reader *to, const char *const *paths, uint32_t coun
     if (r == NULL) {
         rc = leat__fail_nomem(err, sizeof *r, "a reader");
     } else {
-        r->object = call_hook(paths, count);
+        r->object = call_hook(paths, count, members);
         if (r->object == Py_None) {
             Py_CLEAR(r->object);
             rc = LEAT_EAGAIN;
@@ -305,7 +322,7 @@ PyObject *py_check_shard(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* set_reader(opener, writer): opener(paths) returns a reader, or None for unknown formats; writer
+/* set_reader(opener, writer): opener(paths, members) returns a reader, or None for unknown formats; writer
  * writes tables. */
 PyObject *py_set_reader(PyObject *module, PyObject *args)
 {

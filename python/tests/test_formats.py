@@ -244,6 +244,164 @@ def test_parquet_and_arrow(tmp_path):
     same(pack(tmp_path / "hf", tmp_path), wanted)
 
 
+def stream(path, table):
+    import pyarrow as pa
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+def values(source, tmp_path, name, **options):
+    got = pack(source, tmp_path, **options)
+    return {f.name: f.type for f in got.fields}[name], [sample[name] for sample in got]
+
+
+def test_the_files_of_save_to_disk_are_those_of_its_state(tmp_path, bucket):
+    """Folders of `datasets` also have caches of `map` and `filter`, and files of an earlier save with more shards."""
+    pa = pytest.importorskip("pyarrow")
+    for place, source in ((tmp_path, tmp_path / "hf"), (bucket, "s3://b/hf")):
+        folder = place / "hf"
+        folder.mkdir()
+        names = [f"data-0000{i}-of-00002.arrow" for i in (1, 0)]  # the order is the state's
+        for i, name in enumerate(names):
+            stream(folder / name, pa.table({"a": [i, i + 10]}))
+        stream(folder / "data-00000-of-00003.arrow", pa.table({"a": [77]}))
+        stream(folder / "cache-0a1b.arrow", pa.table({"indices": pa.array([1, 0], pa.uint64())}))
+        state = {"_data_files": [{"filename": name} for name in names], "_format_type": None}
+        (folder / "state.json").write_text(json.dumps(state))
+        assert values(source, tmp_path, "a") == ("int", [0, 10, 1, 11])
+        assert leat.pack(source, tmp_path / "out.leat", force=True)["ignored"] == 2
+        for wrong, why in (({"_data_files": []}, "lists no files"), ({"_data_files": [{"filename": "../x.arrow"}]}, "not below its folder"),
+                           ({"_data_files": [{}]}, "damaged"), ({**state, "_indices_data_files": [{"filename": "i.arrow"}]}, "flatten_indices")):
+            (folder / "state.json").write_text(json.dumps(wrong))
+            with pytest.raises(leat.DataError, match=why):
+                pack(source, tmp_path)
+        (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": "none.arrow"}]}))
+        with pytest.raises(leat.Error, match="none.arrow"):
+            pack(source, tmp_path)
+        (folder / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+        (folder / "state.json").unlink()
+        with pytest.raises(leat.ArgumentError, match="a DatasetDict: give the folder of one split, of train, test"):
+            pack(source, tmp_path)
+
+
+def test_save_to_disk_of_datasets(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    whole = datasets.Dataset.from_dict({"a": list(range(10)), "label": [i % 2 for i in range(10)]})
+    whole.save_to_disk(tmp_path / "hf", num_shards=3)
+    loaded = datasets.load_from_disk(tmp_path / "hf")
+    loaded.map(lambda row: {"a": row["a"] * 100})
+    loaded.filter(lambda row: row["a"] % 2 == 1)
+    loaded.shuffle(1).save_to_disk(tmp_path / "shuffled")
+    for name in ("hf", "shuffled"):
+        assert values(tmp_path / name, tmp_path, "a")[1] == list(datasets.load_from_disk(tmp_path / name)["a"])
+
+
+def test_files_of_writers_are_not_part_of_a_folder_of_tables(tmp_path, bucket):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.dataset
+    import pyarrow.parquet as pq
+    for place, source in ((tmp_path, tmp_path / "t"), (bucket, "s3://b/t")):
+        (place / "t").mkdir()
+        for name, rows in (("part-0", [1, 2]), ("part-1", [3]), (".part-1", [3]), ("_tmp", [99])):
+            pq.write_table(pa.table({"a": rows}), place / "t" / f"{name}.parquet")
+        assert values(source, tmp_path, "a")[1] == pyarrow.dataset.dataset(place / "t").to_table()["a"].to_pylist()
+    run = subprocess.run([sys.executable, "-m", "leat", "pack", tmp_path / "t", "-o", tmp_path / "out.leat", "-f"], capture_output=True, text=True)
+    assert run.returncode == 0 and "skipped 2 files that are hidden or not part of the dataset (.part-1.parquet, ...)" in run.stderr
+    (tmp_path / "t" / "dataset_info.json").touch()  # a cache of datasets
+    stream(tmp_path / "t" / "cache-12.arrow", pa.table({"a": [5]}))
+    assert values(tmp_path / "t", tmp_path, "a")[1] == [1, 2, 3]
+
+
+def columns(pa):
+    """Columns of one type each, with the field that they become and its values."""
+    utc, day = "2024-07-01 12:00:00", [19000, None]
+    nested = pa.struct([("d", pa.date32()), ("x", pa.list_(pa.decimal128(5, 2))), ("c", pa.string()), ("n", pa.uint64())])
+    yield pa.array(["a\0b", None], pa.large_string()), "text", ["a\0b", None]
+    yield pa.array(["u", None]).dictionary_encode(), "text", ["u", None]
+    yield pa.array([b"a\0", None], pa.large_binary()), "bytes", [b"a\0", None]
+    if hasattr(pa, "string_view"):
+        yield pa.array(["a\0b", None], pa.string_view()), "text", ["a\0b", None]
+        yield pa.array([b"a\0", None], pa.binary_view()), "bytes", [b"a\0", None]
+    yield pa.array(day, pa.date32()), "text", ["2022-01-08", None]
+    yield pa.array([19000 * 86400000, None], pa.date64()), "text", ["2022-01-08", None]
+    yield pa.array([1719835200, None], pa.timestamp("s")), "text", [utc, None]
+    yield pa.array([1719835200123456789, -1], pa.timestamp("ns")), "text", [utc + ".123456789", "1969-12-31 23:59:59.999999999"]
+    yield pa.array([1719835200123, None], pa.timestamp("ms", "Europe/Berlin")), "text", [utc + ".123Z", None]
+    yield pa.array([3723, None], pa.time32("s")), "text", ["01:02:03", None]
+    yield pa.array([1, 86399999999999], pa.time64("ns")), "text", ["00:00:00.000000001", "23:59:59.999999999"]
+    yield pa.array([90061, -1], pa.duration("s")), "int", [90061, -1]
+    yield pa.array(["1.50", None]).cast(pa.decimal128(30, 2)), "text", ["1.50", None]
+    yield pa.array(day, pa.date32()).dictionary_encode(), "text", ["2022-01-08", None]
+    yield pa.array([[19000, None], None], pa.list_(pa.date32())), "json", [["2022-01-08", None], None]
+    yield pa.array([["a\0"], []], pa.list_(pa.string())), "json", [["a\0"], []]
+    yield pa.array([[("k", 19000)], None], pa.map_(pa.string(), pa.date32())), "json", [[["k", "2022-01-08"]], None]
+    yield pa.array([{"d": 19000, "x": [], "c": "k", "n": 1 << 63}, None], nested), "json", [{"d": "2022-01-08", "x": [], "c": "k", "n": 1 << 63}, None]
+
+
+@pytest.mark.parametrize("end", ["parquet", "arrow", "feather"])
+def test_types_of_columns(end, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.feather
+    import pyarrow.parquet as pq
+    for i, (column, kind, wanted) in enumerate(columns(pa)):
+        path, table = tmp_path / f"{i}.{end}", pa.table({"c": column})
+        if end == "parquet":
+            if str(column.type) in ("time32[s]", "timestamp[s]"):  # milliseconds there
+                continue
+            pq.write_table(table, path)
+        elif end == "feather":
+            pyarrow.feather.write_feather(table, path)
+        else:
+            stream(path, table)
+        assert values(path, tmp_path, "c") == (kind, wanted), column.type
+
+
+def test_values_that_cannot_be_stored_are_named(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    dates = pa.list_(pa.date32())
+    for column, why in ((pa.array([-100000000], pa.date32()), "column 'c': a date or time that cannot be written"),
+                        (pa.array([90000], pa.time32("s")), "column 'c': a date or time"),
+                        (pa.array([[1, -100000000]], dates), "column 'c': a date or time"),
+                        (pa.array([{"b": b"x"}]), "field 'c', sample 0: not a JSON value: .* bytes"),
+                        (pa.array([{"b": float("nan")}]), "field 'c', sample 0: not a JSON value: .* float"),
+                        (pa.array([{"a\0b": 1}]), r"field 'c': a JSON object has a name with \\u0000")):
+        stream(tmp_path / "t.arrow", pa.table({"c": column, "id": [7]}))
+        with pytest.raises(leat.DataError, match=why):
+            pack(tmp_path / "t.arrow", tmp_path)
+        assert values(tmp_path / "t.arrow", tmp_path, "id", members=["id"]) == ("int", [7])
+
+
+def test_features_of_hugging_face(tmp_path):
+    """Arrays have the shape of their feature, and only images are images: Audio has the same struct."""
+    pa = pytest.importorskip("pyarrow")
+    features = {"a": {"_type": "Array2D", "dtype": "float32", "shape": [2, 2]}, "v": {"_type": "Array2D", "dtype": "int8", "shape": [None, 2]},
+                "sound": {"_type": "Audio"}}
+    table = pa.table({"a": pa.array([[[1, 2], [3, float("nan")]]], pa.list_(pa.list_(pa.float32()))),
+                      "v": pa.array([[[1, 2]]], pa.list_(pa.list_(pa.int8()))), "sound": pa.array([{"bytes": b"RIFF", "path": None}])})
+    stream(tmp_path / "t.arrow", table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})}))
+    same(pack(tmp_path / "t.arrow", tmp_path), [{"a": np.array([[1, 2], [3, np.nan]], np.float32), "v": np.array([[1, 2]], np.int8), "sound": b"RIFF"}])
+
+
+def test_members_choose_columns(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+    (tmp_path / "t").mkdir()
+    pq.write_table(pa.table({"pic": FILES[:3], "cls": [1, 0, 1], "more": [{"b": b"x"}] * 3}), tmp_path / "t/0.parquet")
+    pq.write_table(pa.table({"cls": [0], "other": [b"x"], "pic": FILES[3:4]}), tmp_path / "t/1.parquet")
+    got = pack(tmp_path / "t", tmp_path, members=["cls", "pic"])
+    assert [f.name for f in got.fields] == ["label", "image"]
+    same(got, [{"image": FILES[i], "label": label} for i, label in enumerate([1, 0, 1, 0])])
+    with pytest.raises(leat.ArgumentError, match="members: there is no column 'x'; .*t has pic, cls, more"):
+        pack(tmp_path / "t", tmp_path, members=["pic", "x"])
+    with pytest.raises(leat.DataError, match="1.parquet: has other columns than .*0.parquet"):
+        pack(tmp_path / "t", tmp_path, members=["more"])
+    for source, name in ((DATA / "mds", "score"), (DATA / "lit", "f")):
+        assert [f.name for f in pack(source, tmp_path, members=[name]).fields] == [name]
+        assert values(source, tmp_path, name, members=[name])[1] == [i / 4 for i in range(N)]
+    with pytest.raises(leat.ArgumentError, match="members has no effect"):
+        pack(DATA / "a.tfrecord", tmp_path, members=["name"])
+
+
 @pytest.mark.parametrize("on_error", ["fail", "skip"])
 @pytest.mark.parametrize("kind", ["parquet", "file", "stream"])
 def test_damaged_tables_are_one_line_with_the_file_and_the_place(kind, on_error, tmp_path):

@@ -631,7 +631,7 @@ static int refuse_empty(const ingest *in, leat_error *err)
     if (st->skipped > 0)
         return leat__fail(err, LEAT_EDATA, "%s: nothing to pack: all %llu samples were left out",
                           in->opts->sources[0], (unsigned long long)st->skipped);
-    if (st->ignored > 0)
+    if (st->ignored > 0 && strcmp(st->source_kind, "folder") == 0)
         return leat__fail(err, LEAT_EDATA,
                           "%s: nothing to pack: none of %llu file%s (%s%s) has the name of an image",
                           in->opts->sources[0], (unsigned long long)st->ignored, leat__plural(st->ignored),
@@ -733,12 +733,13 @@ static int open_source(ingest *in, leat_error *err)
     /* "*=-1", a default for all numbers, is accepted for any source */
     const char *defaults = in->opts->defaults;
     if (defaults && strcmp(defaults, "*=-1") == 0) defaults = NULL;
-    if ((in->opts->members || defaults || in->opts->infer) && strcmp(in->source->ops->kind, "tar") != 0)
+    if (in->opts->members && !in->source->takes_members)
+        return leat__fail(err, LEAT_EINVAL,
+                          "%s: not a tar shard or a table read by Python, so `members` has no effect",
+                          in->opts->sources[0]);
+    if ((defaults || in->opts->infer) && strcmp(in->source->ops->kind, "tar") != 0)
         return leat__fail(err, LEAT_EINVAL, "%s: not a tar shard, so `%s` has no effect",
-                          in->opts->sources[0],
-                          in->opts->members ? "members"
-                          : defaults        ? "default"
-                                            : "infer");
+                          in->opts->sources[0], defaults ? "default" : "infer");
     if (in->opts->strict && strcmp(in->source->ops->kind, "folder") != 0)
         return leat__fail(err, LEAT_EINVAL, "%s: not a folder of images, so `strict` has no effect",
                           in->opts->sources[0]);

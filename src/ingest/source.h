@@ -36,6 +36,7 @@ struct leat__source {
     uint64_t max_sample; /* bytes of one sample, from the options */
     bool remote;         /* the files are in a bucket: a read is a round trip */
     bool skim;           /* skipping records that a resumed pack already has */
+    bool takes_members;  /* the option `members` chooses fields */
     uint64_t ignored;    /* number of files that are not samples by their names */
     char ignored_first[64];
     bool class_folders;  /* labels are those of folders; images beside them have the label -1 */

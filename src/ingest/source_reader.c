@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "pack/page.h"
 
 typedef struct reader_source {
     leat__source base;
@@ -42,6 +43,11 @@ static int put_value(leat__source *s, leat__records *run, leat__record *r, uint3
     if (leat__records_bytes(run, item, v->data, v->size) == NULL)
         return leat__fail_nomem(err, v->size, "a value");
     r->bytes_in += v->size;
+    const char *fault = type == LEAT_FIELD_JSON ? leat__page_json_fault(v->data, v->size) : NULL;
+    if (!fault) return 0;
+    leat_error why = {0};
+    leat__fail(&why, LEAT_EDATA, "field '%s': %s", s->fields[f].name, fault);
+    leat__records_fail(r, &why);
     return 0;
 }
 
@@ -106,12 +112,15 @@ int leat__source_reader(leat__source **out, const leat_ingest_opts *opts, leat_e
     reader_source *s = leat__source_new(&ops, sizeof *s, opts);
     if (!s) return leat__fail_nomem(err, sizeof *s, "a source");
     leat__source *base = &s->base;
-    int rc = open(&s->reader, opts->sources, opts->source_count, err);
+    int rc = open(&s->reader, opts->sources, opts->source_count, opts->members, err);
     s->open = rc == 0;
     s->ops = ops;
     s->ops.kind = s->reader.kind;
     base->ops = &s->ops;
     base->total = s->reader.total;
+    base->takes_members = true;
+    base->ignored = s->reader.ignored;
+    memcpy(base->ignored_first, s->reader.ignored_first, sizeof base->ignored_first);
     if (rc == 0) rc = take_fields(s, err);
     if (rc == 0) *out = base;
     else leat__source_close(&base);

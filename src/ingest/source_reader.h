@@ -23,7 +23,9 @@ typedef struct leat__reader {
     uint32_t field_count;
     const char *const *classes; /* classes of the field "label" */
     uint64_t class_count;
-    uint64_t total; /* 0 = unknown */
+    uint64_t total;         /* 0 = unknown */
+    uint64_t ignored;       /* files of the folder that are not part of the data set */
+    char ignored_first[64]; /* the first of them, or "" */
     void *cookie;
     /* Returns the next row, which is valid until the next call. One thread at a time. An error ends
      * the run. */
@@ -31,9 +33,10 @@ typedef struct leat__reader {
     void (*close)(void *cookie);
 } leat__reader;
 
-/* Opens the paths, or returns LEAT_EAGAIN when they are not one of its formats. */
+/* Opens the paths with the columns of the list `members`, NULL = all. Returns LEAT_EAGAIN when they are not
+ * one of its formats. */
 typedef int (*leat__reader_opener)(leat__reader *r, const char *const *paths, uint32_t count,
-                                   leat_error *err);
+                                   const char *members, leat_error *err);
 void leat__reader_register(leat__reader_opener open); /* for the whole process; NULL unregisters */
 
 /* Opens the paths with the registered opener. LEAT_EAGAIN: not one of its formats, or no opener is

@@ -505,6 +505,7 @@ int leat__source_tar(leat__source **out, const leat_ingest_opts *opts, leat_erro
     tar_source *s = leat__source_new(&ops, sizeof *s, opts);
     if (!s) return leat__fail_nomem(err, sizeof *s, "a source");
     leat__source *base = &s->base;
+    base->takes_members = true;
     s->paths = opts->sources;
     s->path_count = opts->source_count;
     leat__buf_init(&s->stem, LEAT__MEM_INGEST, LEAT__TAR_NAME_MAX);

@@ -6,17 +6,18 @@
 static const leat_field fields[] = {
     {.name = "image", .type = LEAT_FIELD_IMAGE},
     {.name = "label", .type = LEAT_FIELD_INT},
-    {.name = "v", .type = LEAT_FIELD_RAGGED, .dtype = LEAT_DTYPE_U8, .ndim = 1}};
+    {.name = "v", .type = LEAT_FIELD_RAGGED, .dtype = LEAT_DTYPE_U8, .ndim = 1},
+    {.name = "j", .type = LEAT_FIELD_JSON}};
 static const char *const classes[] = {"b", "a"}; /* their order is kept */
 static int at, closed;
 static char path[512];
 
 static int next(void *cookie, leat__row *row, bool *end, leat_error *err)
 {
-    static leat_pack_value values[3];
+    static leat_pack_value values[4];
     assert_ptr_equal(cookie, &at);
     memset(values, 0, sizeof values);
-    *end = at == 4;
+    *end = at == 5;
     if (at == 3 && path[0] == 'x') return leat__fail(err, LEAT_EDATA, "broken in the middle");
     if (*end) return 0;
     row->key = "k";
@@ -26,6 +27,8 @@ static int next(void *cookie, leat__row *row, bool *end, leat_error *err)
     values[0] = (leat_pack_value){.data = "img", .size = 3, .absent = at == 2};
     values[1].i = at;
     values[2] = (leat_pack_value){.data = "1234", .size = 4, .shape = {4}};
+    values[3] =
+        (leat_pack_value){.data = at == 4 ? "{\"\\u0000\":1}" : "\"\\u0000\"", .size = at == 4 ? 12 : 8};
     row->values = values;
     at++;
     return 0;
@@ -37,17 +40,20 @@ static void close_it(void *cookie)
     closed++;
 }
 
-static int open_it(leat__reader *r, const char *const *paths, uint32_t count, leat_error *err)
+static int open_it(leat__reader *r, const char *const *paths, uint32_t count, const char *members,
+                   leat_error *err)
 {
-    (void)count, (void)err;
+    (void)count, (void)members, (void)err;
     if (strstr(paths[0], ".mine") == NULL) return LEAT_EAGAIN;
     at = 0;
     *r = (leat__reader){.kind = "mine",
                         .fields = fields,
-                        .field_count = 3,
+                        .field_count = 4,
                         .classes = classes,
                         .class_count = 2,
-                        .total = 4,
+                        .total = 5,
+                        .ignored = 2,
+                        .ignored_first = ".x",
                         .cookie = &at,
                         .next = next,
                         .close = close_it};
@@ -73,12 +79,19 @@ static void rows_become_records(void **state)
     assert_string_equal(s->ops->kind, "mine");
     assert_int_equal(s->image_field, 0);
     assert_int_equal(s->label_field, 1);
+    assert_int_equal(s->ignored, 2);
+    assert_string_equal(s->ignored_first, ".x");
+    assert_true(s->takes_members);
     assert_string_equal(s->classes[0], "b");
-    leat__records_pool_init(&spare, 3, 2);
-    for (int i = 0; i < 4; i++) {
+    leat__records_pool_init(&spare, 4, 2);
+    for (int i = 0; i < 5; i++) {
         assert_true(next_record(s, &spare, &run, &r));
-        assert_int_equal(r->failed, i == 1);
+        assert_int_equal(r->failed, i == 1 || i == 4);
         if (i == 1) assert_string_equal(r->error->message, "this one cannot be read");
+        if (i == 4) {
+            assert_int_equal(r->error->code, LEAT_EDATA);
+            assert_non_null(strstr(r->error->message, "field 'j': a JSON object has a name with"));
+        }
         if (i != 1) {
             assert_int_equal(r->items[1].i, i);
             assert_int_equal(r->items[2].shape[0], 4);
