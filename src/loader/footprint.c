@@ -12,6 +12,7 @@
 #include "base/num.h"
 #include "engine/flow_window.h"
 #include "io/file.h"
+#include "loader/remote_pages.h"
 
 #define PROCESS_BYTES (UINT64_C(8700) << 10)
 #define THREAD_BYTES (UINT64_C(1000) << 10) /* stack, tables and decoder of one worker */
@@ -144,6 +145,7 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
     uint64_t largest_run =
         LEAT__RUN_TARGET + f->max_sample_bytes + most * (frame / rows + SLOT_BYTES) + PARTS_BYTES;
     out->floor = leat__footprint_floor(largest_run, frame);
+    out->flow = leat__pages_flow(f->threads, largest_run, frame);
     out->least = leat__footprint_least(out->floor, largest_run, frame, f->threads, f->max_image_bytes);
     /* blocks kept for reuse must fit below the floor */
     out->budget = out->waiting + out->lent + out->filling + reading(&wide, window) +

@@ -53,6 +53,7 @@ typedef struct leat__footprint {
     uint64_t budget;                 /* a limit that never blocks work */
     uint64_t floor;                  /* the minimum budget */
     uint64_t least;                  /* the minimum budget that is enough for the largest image, too */
+    uint64_t flow;                   /* what the flow takes of the budget before the page cache does */
 } leat__footprint;
 
 /* Computes the minimum budget as the engine does for the loader's stages: the largest step, a group, the

@@ -16,10 +16,6 @@
 #include "loader/setup.h"
 #include "pack/reader.h"
 
-#define INDEX_FREE                                                                                           \
-    (UINT64_C(16) << 20) /* index bytes that every pack may cache outside the                                \
-                          * budget */
-
 struct leat__kept {
     leat_pack *pack;
     uint64_t limit;
@@ -126,21 +122,28 @@ static bool is_remote(const leat_pack *pack)
     return false;
 }
 
-/* Keeps a remote index in memory. A piece that is not kept costs a request each time, so it gets nearly all
- * of the budget above the floor. Kept bytes are charged. */
-static void keep_remote_index(leat_loader *l)
+/* A piece that is not kept costs a request each time, so the index gets nearly all of the budget above the
+ * floor. */
+uint64_t leat__kept_index(uint64_t limit, uint64_t floor, uint64_t total)
 {
-    uint64_t limit = leat__budget_limit(l->budget), total = leat__pack_index_bytes(l->pack);
-    uint64_t room = limit > l->floor ? (limit - l->floor) / 4 * 3 : 0;
-    uint64_t want = LEAT_MIN(total, LEAT_MAX(room, INDEX_FREE));
-    while (want > INDEX_FREE && leat_budget_try(l->budget, LEAT_BUDGET_PAGE, want - INDEX_FREE) != 0)
-        want = LEAT_MAX(want / 2, INDEX_FREE); /* other users of the budget hold the rest */
-    if (want > INDEX_FREE) l->kept_bytes = want - INDEX_FREE;
-    leat__pack_index_limit(l->pack, LEAT_MAX(want, INDEX_FREE));
+    uint64_t room = limit > floor ? (limit - floor) / 4 * 3 : 0;
+    return LEAT_MIN(total, LEAT_MAX(room, LEAT__INDEX_FREE));
 }
 
-/* Shuffled orders read a few index bytes at a random place for every sample. In addition to INDEX_FREE, the
- * index gets up to a quarter of the budget above the floor. */
+/* Keeps a remote index in memory. */
+static void keep_remote_index(leat_loader *l)
+{
+    uint64_t want =
+        leat__kept_index(leat__budget_limit(l->budget), l->floor, leat__pack_index_bytes(l->pack));
+    while (want > LEAT__INDEX_FREE &&
+           leat_budget_try(l->budget, LEAT_BUDGET_PAGE, want - LEAT__INDEX_FREE) != 0)
+        want = LEAT_MAX(want / 2, LEAT__INDEX_FREE); /* other users of the budget hold the rest */
+    if (want > LEAT__INDEX_FREE) l->kept_bytes = want - LEAT__INDEX_FREE;
+    leat__pack_index_limit(l->pack, LEAT_MAX(want, LEAT__INDEX_FREE));
+}
+
+/* Shuffled orders read a few index bytes at a random place for every sample. In addition to LEAT__INDEX_FREE,
+ * the index gets up to a quarter of the budget above the floor. */
 static void keep_index(leat_loader *l)
 {
     if (is_remote(l->pack)) {
@@ -150,9 +153,9 @@ static void keep_index(leat_loader *l)
     uint64_t limit = leat__budget_limit(l->budget), total = leat__pack_index_bytes(l->pack);
     uint64_t want = LEAT_MIN(total, (limit - l->floor) / 4);
 
-    if (!leat__order_shuffled(l->opts.order) || want <= INDEX_FREE) return;
-    if (leat_budget_try(l->budget, LEAT_BUDGET_PAGE, want - INDEX_FREE) != 0) return;
-    l->kept_bytes = want - INDEX_FREE;
+    if (!leat__order_shuffled(l->opts.order) || want <= LEAT__INDEX_FREE) return;
+    if (leat_budget_try(l->budget, LEAT_BUDGET_PAGE, want - LEAT__INDEX_FREE) != 0) return;
+    l->kept_bytes = want - LEAT__INDEX_FREE;
     leat__pack_index_keep(l->pack, want);
 }
 

@@ -22,6 +22,8 @@
 #define LEAT__KEPT_PART 16384u           /* bytes of a file, kept together */
 #define LEAT__TINY_SAMPLE UINT64_C(1024) /* mean bytes up to which samples are kept */
 
+#define LEAT__INDEX_FREE (UINT64_C(16) << 20) /* index bytes that every pack may cache outside the budget */
+
 typedef struct leat__kept leat__kept;
 
 /* Opens an object that keeps at most `limit` bytes. The pack must outlive it. */
@@ -37,6 +39,10 @@ bool leat__kept_copy(leat__kept *kept, uint32_t shard, uint64_t offset, void *to
 
 /* Bytes held now. */
 uint64_t leat__kept_bytes(const leat__kept *kept);
+
+/* Returns how many of the `total` bytes of a remote index a loader with this budget keeps. Those beyond
+ * LEAT__INDEX_FREE are charged. */
+uint64_t leat__kept_index(uint64_t limit, uint64_t floor, uint64_t total);
 
 /* Decides what a loader keeps, once its floor is known, and charges its budget for it. */
 int leat__loader_keep(leat_loader *l, leat_error *err) LEAT_MUST_CHECK;

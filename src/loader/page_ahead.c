@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "base/thread.h"
 #include "loader/feed.h"
+#include "loader/remote_pages.h"
 #include "loader/run_list.h"
 #include "loader/run_read.h"
 #include "loader/setup.h"
@@ -20,10 +21,8 @@
 #define REMOTE_DEPTH 16u /* minimum initial runs in flight */
 /* Least runs in flight: a single one was seen to wait for memory that only later runs free. */
 #define REMOTE_LEAST 2u
-/* Limits of the bytes in flight from a bucket, including the batches they go into. A range is in flight for
- * one round trip and its transfer. Without page requests ahead, the limit starts at a small share of the
- * budget, which leaves room for pages, and grows quickly. */
-#define REMOTE_BYTES (UINT64_C(256) << 20)
+/* Without page requests ahead, the bytes in flight start at a small share of the budget, which leaves room
+ * for pages, and grow quickly. */
 #define REMOTE_SHARE_FIRST 16u
 #define REMOTE_SHARE_MOST 4u
 #define REMOTE_DEPTH_MAX 256u
@@ -71,26 +70,16 @@ void leat__page_ahead_close(leat__page_ahead **out)
     *out = NULL;
 }
 
-/* Returns the bytes of the pages that the order reads from at a time. */
-static uint64_t open_bytes(const leat_loader *l)
-{
-    uint64_t mean = l->info.bytes / LEAT_MAX(l->info.pages, UINT64_C(1)), bytes = l->info.bytes;
-    if (l->opts.order == LEAT_ORDER_SEQUENTIAL) return mean;
-    if (l->opts.order != LEAT_ORDER_QUASI) return bytes;
-    return LEAT_MIN(bytes, mean * l->opts.window_pages);
-}
-
 void leat__page_ahead_begin(leat_loader *l)
 {
     leat__page_ahead *a = l->page_ahead;
-    uint64_t cap = atomic_load(&l->cache_user.cap), open = open_bytes(l);
-    uint64_t most = open < cap ? LEAT_MIN(REMOTE_BYTES, (cap - open) / 4 * 3) : 0;
+    const leat_order order = l->opts.order;
+    uint64_t bytes = l->info.bytes;
+    uint64_t open = leat__pages_open(order, bytes, l->info.pages, l->opts.window_pages);
     LEAT_ASSERT(a->in_flight == 0);
     memset(a->unused, 0, a->pages / 8 + 1);
     a->row = a->bytes = a->known = 0;
-    a->most = most >= cap / 8 || most == REMOTE_BYTES ? most : 0;
-    /* all pages are needed at once; neighbours are read with one request */
-    if (a->most > 0 && open == l->info.bytes && l->opts.order != LEAT_ORDER_SEQUENTIAL) a->most = UINT64_MAX;
+    a->most = leat__pages_ahead(order, bytes, open, atomic_load(&l->cache_user.cap));
 }
 
 void leat__page_ahead_end(leat__page_ahead *a)
@@ -112,7 +101,7 @@ static uint32_t depth_of(const leat_loader *l, uint32_t share)
     leat_budget_read(l->budget, &budget);
     uint64_t sample =
         l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)) + l->max_frame_bytes / l->opts.batch_size;
-    uint64_t bytes = LEAT_MIN(REMOTE_BYTES, budget.limit / share);
+    uint64_t bytes = LEAT_MIN(LEAT__REMOTE_BYTES, budget.limit / share);
     uint64_t runs = bytes / LEAT_MAX(sample, UINT64_C(1)) / l->run_usual;
     return (uint32_t)LEAT_MAX(REMOTE_DEPTH, LEAT_MIN(runs, (uint64_t)REMOTE_DEPTH_MAX));
 }

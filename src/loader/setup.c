@@ -22,6 +22,7 @@
 #include "loader/change.h"
 #include "loader/defaults.h"
 #include "loader/page_ahead.h"
+#include "loader/remote_pages.h"
 #include "loader/sizes.h"
 #include "loader/sources.h"
 #include "pack/kind.h"
@@ -51,7 +52,8 @@ static int check_effects(const leat_loader_opts *o, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "`%s` has no effect: `order` is not quasi_random",
                           o->streams > 0 ? "streams" : "window_pages");
     if ((o->max_bad > 0 || o->quarantine != NULL) && o->on_error == LEAT_ON_ERROR_FAIL)
-        return leat__fail(err, LEAT_EINVAL, "`%s` has no effect: `on_error` is fail, at the first bad sample",
+        return leat__fail(err, LEAT_EINVAL,
+                          "`%s` has no effect: `on_error` is fail, which stops at the first bad sample",
                           o->max_bad > 0 ? "max_bad" : "quarantine");
     return 0;
 }
@@ -358,16 +360,14 @@ static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__sh
     return leat__loader_keep(l, err);
 }
 
-/* Sets the limit of the page cache: of the budget above the floor, it gets what the flow does not need to run
- * well, at most half. */
+/* Sets the limit of the page cache. */
 static void cap_cache(leat_loader *l)
 {
     leat_budget_stats b;
     leat_budget_read(l->budget, &b);
     uint64_t taken = l->floor + l->kept_bytes, free = b.limit > taken ? b.limit - taken : 0;
-    uint64_t runs = (uint64_t)leat_pool_threads(l->pool) * 4 * l->max_run_bytes;
-    uint64_t flow = 4 * l->max_frame_bytes + runs + (UINT64_C(8) << 20);
-    l->cache_user.cap = free - LEAT_MIN(flow, free / 2);
+    uint64_t flow = leat__pages_flow(leat_pool_threads(l->pool), l->max_run_bytes, l->max_frame_bytes);
+    l->cache_user.cap = leat__pages_cap(free, flow);
 }
 
 /* Frees blocks that are only kept for reuse. */
