@@ -352,12 +352,14 @@ static bool ahead_of_pace(const leat__cache *c, const leat__cache_user *user)
     return (double)kept > (double)cap * ((double)user->asked / (double)c->pack_bytes);
 }
 
-/* Finds memory for a page; only idle pages are dropped for it. */
-static entry *find_memory_locked(leat__cache *c, leat__cache_user *user, uint64_t bytes)
+/* Finds memory for a page; only idle pages are dropped for it. A page that nothing is announced for takes only
+ * free memory: there was no room when its uses were announced, and it would be dropped after one use. */
+static entry *find_memory_locked(leat__cache *c, leat__cache_user *user, uint64_t bytes, bool announced)
 {
     entry *e = NULL;
 
     if (bytes > atomic_load(&user->cap)) return NULL;
+    if (!announced) return allocate_locked(user, bytes);
     if (ahead_of_pace(c, user)) e = reuse_idle_locked(c, user, bytes, NEWEST_LOOKS);
     if (e == NULL) e = allocate_locked(user, bytes);
     if (e == NULL) e = reuse_idle_locked(c, user, bytes, UINT64_MAX);
@@ -365,9 +367,10 @@ static entry *find_memory_locked(leat__cache *c, leat__cache_user *user, uint64_
     return e;
 }
 
-static entry *make_entry_locked(leat__cache *c, leat__cache_user *user, uint64_t page, uint64_t bytes)
+static entry *make_entry_locked(leat__cache *c, leat__cache_user *user, uint64_t page, uint64_t bytes,
+                                bool announced)
 {
-    entry *e = find_memory_locked(c, user, bytes);
+    entry *e = find_memory_locked(c, user, bytes, announced);
 
     if (!leat__add_u64(user->asked, bytes, &user->asked)) user->asked = UINT64_MAX;
     if (e == NULL) return NULL;
@@ -393,7 +396,7 @@ leat__cache_answer leat__cache_get(leat__cache *c, leat__cache_user *user, uint6
     leat__mutex_lock(&c->lock);
     entry *e = c->entries[page];
     if (e == NULL) {
-        e = make_entry_locked(c, user, page, bytes);
+        e = make_entry_locked(c, user, page, bytes, uses > 0 || user->keep);
         answer = e != NULL ? LEAT__CACHE_FILL : LEAT__CACHE_BYPASS;
     } else {
         answer = e->ready ? LEAT__CACHE_HIT : LEAT__CACHE_WAIT;
