@@ -2,8 +2,8 @@
  *
  * GIF, without a library: the first frame on the canvas, or all frames as Pillow shows them. Colours are
  * RGB, or RGBA when one of them is transparent, or palette indices when requested. Pixels outside the frame
- * have the transparent index, else 0. A frame whose data ends early is an error. One state per decoder,
- * used by one thread at a time.
+ * have the transparent index, else 0. A frame whose data ends early is an error, also one after the first.
+ * One state per decoder, used by one thread at a time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -110,10 +110,15 @@ static int read_frame(const uint8_t *data, size_t len, size_t at, gif_header *h,
     h->interlaced = (p[9] & 0x40) != 0;
     if (p[9] & 0x80) use_palette(h, data, p[9], &at);
     h->data = at;
-    if (at + 1 >= len) return truncated(err, len);
-    if (h->frame_width == 0 || h->frame_height == 0)
-        return bad(err, LEAT_EDATA, (size_t)(p - data) + 5, "a frame of zero size");
-    return 0;
+    return at + 1 < len ? 0 : truncated(err, len);
+}
+
+/* Reads the descriptor of a frame that is to be decoded. */
+static int read_image(const uint8_t *data, size_t len, size_t at, gif_header *h, leat_error *err)
+{
+    LEAT_TRY(read_frame(data, len, at, h, err));
+    if (h->frame_width > 0 && h->frame_height > 0) return 0;
+    return bad(err, LEAT_EDATA, at + 5, "a frame of zero size");
 }
 
 static int read_header(const uint8_t *data, size_t len, gif_header *h, leat_error *err)
@@ -122,7 +127,7 @@ static int read_header(const uint8_t *data, size_t len, gif_header *h, leat_erro
     LEAT_TRY(read_screen(data, len, h, &at, err));
     at = find_frame(data, len, at, h);
     if (at >= len) return bad(err, LEAT_EDATA, len, "no image (truncated?)");
-    LEAT_TRY(read_frame(data, len, at, h, err));
+    LEAT_TRY(read_image(data, len, at, h, err));
     h->width = LEAT_MAX(h->width, h->x + h->frame_width);
     h->height = LEAT_MAX(h->height, h->y + h->frame_height);
     gif_header next = *h;
@@ -282,6 +287,26 @@ static void put_canvas(const gif_header *h, const uint8_t *numbers, uint32_t cha
     }
 }
 
+/* Checks that the blocks after the first frame are complete. Their pixels are not decoded. The trailer, and
+ * the terminator of the first frame before it, may be missing: many files end so, and no pixel depends on
+ * them. */
+static int check_rest(const uint8_t *data, size_t len, const gif_header *first, leat_error *err)
+{
+    size_t at = skip_blocks(data, len, first->data + 1);
+    if (at > len) return truncated(err, len);
+    while (at < len && data[at] != ';') {
+        if (data[at] != ',' && data[at] != '!') { /* a stray byte */
+            at++;
+            continue;
+        }
+        gif_header h;
+        if (data[at] == ',') LEAT_TRY(read_frame(data, len, at, &h, err));
+        at = skip_blocks(data, len, data[at] == ',' ? h.data + 1 : at + 2);
+        if (at > len || data[at - 1] != 0) return truncated(err, len);
+    }
+    return 0;
+}
+
 static int gif_decode(void *state, const leat__decode_job *job, leat_error *err)
 {
     leat__whole *w = state;
@@ -294,6 +319,7 @@ static int gif_decode(void *state, const leat__decode_job *job, leat_error *err)
     LEAT_TRY(leat__whole_fit(w, stride + h.width, h.height, err)); /* the canvas, then the palette indices */
     uint8_t *numbers = w->pixels + stride * h.height;
     LEAT_TRY(unpack(job->data, job->len, h.data, numbers, (size_t)h.frame_width * h.frame_height, err));
+    if (job->whole) LEAT_TRY(check_rest(job->data, job->len, &h, err));
     put_canvas(&h, numbers, job->info->channels, w->pixels);
     return leat__whole_emit(w, job, w->pixels, stride, err);
 }
@@ -367,7 +393,7 @@ static int gif_next_frame(leat__anim *f, bool *end, leat_error *err)
     *end = at >= f->len;
     if (at > f->len) return truncated(err, f->len);
     if (*end) return 0;
-    LEAT_TRY(read_frame(f->data, f->len, at, &h, err));
+    LEAT_TRY(read_image(f->data, f->len, at, &h, err));
     h.width = f->info.width;
     h.height = f->info.height;
     if (!leat__range_inside(h.x, h.frame_width, h.width) ||

@@ -2,6 +2,7 @@
  *
  * GIF: colours, palette indices, interlacing, transparency, frames, damage.
  */
+#include "codec/animation.h"
 #include "codec/foreign.h"
 
 static uint8_t grey(uint32_t x, uint32_t y, uint32_t c)
@@ -82,6 +83,37 @@ static void damage_is_known(void **state)
     foreign_damage(LEAT__CODEC_GIF, "gif/transparent.gif");
 }
 
+/* An animation that is cut anywhere behind its first frame is truncated, unless the cut is at the end of a
+ * frame: then only the trailer is missing. */
+static void later_frames_are_complete(void **state)
+{
+    bytes b = foreign_file("gif/animated.gif");
+    leat__image_info info;
+    leat__decoder *d = NULL;
+    leat__planes out = {0};
+    uint32_t ok = 0;
+    assert_int_equal(leat__decoder_open(&d, NULL), 0);
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_GIF, b.data, b.len, &info, NULL), 0);
+    const uint64_t frames = leat__anim_count(LEAT__CODEC_GIF, b.data, b.len);
+    assert_true(info.animated && frames > 1);
+    for (size_t len = b.len / 2; len <= b.len; len++) {
+        leat_error err = {0};
+        uint8_t *cut = calloc(1, len + LEAT__CODEC_PADDING); /* so that reads behind it are found */
+        memcpy(cut, b.data, len);
+        const int rc = leat__codec_decode_planes(d, &info, cut, len, NULL, &out, &err);
+        ok += rc == 0;
+        if (rc != 0) {
+            assert_int_equal(rc, LEAT_EDATA);
+            assert_non_null(strstr(err.message, "premature end of file (truncated)"));
+        }
+        free(cut);
+    }
+    assert_true(ok <= 2 * (uint32_t)frames + 2);
+    leat__planes_reset(&out);
+    leat__decoder_close(&d);
+    free(b.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -89,6 +121,7 @@ int main(void)
         cmocka_unit_test(palette_indices),
         cmocka_unit_test(frames_have_a_place_on_the_canvas),
         cmocka_unit_test(damage_is_known),
+        cmocka_unit_test(later_frames_are_complete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
