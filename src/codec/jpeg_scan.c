@@ -713,24 +713,35 @@ static const char *find_fault_of_mcu(const leat__jpeg_scan *s, reader *r, leat__
     return NULL;
 }
 
-enum { CHANCE = 6 }; /* blocks; random bytes may decode as fewer than this */
+enum {
+    CHANCE = 6, /* blocks; random bytes may decode as fewer than this */
+    ROUND = 16, /* lines; encoders of cameras round the height up to a multiple of this */
+};
 
-/* True when more MCUs follow the last one, up to the end of the scan: then earlier codes were lost. Not if
- * the remaining bytes are not codes (padding, notes of cameras), or are whole rows, because some cameras
- * write more than needed. */
+/* True when this number of MCUs is whole rows, which an encoder may have added to round the height up. */
+static bool is_rounding(const leat__jpeg_scan *s, uint32_t mcus)
+{
+    const uint32_t lines = s->frame.components == 1 ? 8 : 8 * s->frame.max_v; /* of an MCU */
+    return mcus % s->mcus_x == 0 && mcus / s->mcus_x * lines < ROUND;
+}
+
+/* True when more MCUs follow the last one, up to the end of the scan: then earlier codes were lost, or the
+ * image had more rows. Not if the remaining bytes are not codes (padding, notes of cameras). */
 static bool has_more(const leat__jpeg_scan *s, reader *r, leat__jpeg_cursor *at)
 {
     const uint32_t first = at->mcu, rest = r->bits % 8; /* bits up to the next byte */
+    const uint32_t interval = s->frame.restart_interval;
     const bool ended = rest == 0 || ~r->acc >> (64 - rest) == 0;
-    bool known = false;
-    while (at->mcu - first <= s->mcus && !known) {
+    for (bool known = false; !known && at->mcu < UINT32_MAX;) {
         const uint32_t more = at->mcu - first;
         leat__jpeg_traits unused = {0};
         refill(r);
         if (at_marker(r, EOI)) {
             note_unused(r, &unused);
-            return !unused.zeros && more % s->mcus_x != 0 && (!ended || more * s->blocks >= CHANCE);
+            return !unused.zeros && more > 0 && !is_rounding(s, more) &&
+                   (!ended || more * (uint64_t)s->blocks >= CHANCE);
         }
+        if (interval != 0 && at->mcu % interval == 0 && !restart(r, at, interval, NULL)) return false;
         if (find_fault_of_mcu(s, r, at, &known)) return false;
     }
     return false;

@@ -82,8 +82,9 @@ bool leat__jpeg_scan_finish(const leat__jpeg_scan *s, const leat__jpeg_cursor *a
 bool leat__jpeg_scan_whole(leat__jpeg_scan *s, const uint8_t *data, size_t len,
                            const leat__decode_limits *limits) LEAT_MUST_CHECK;
 
-/* Finds damage that libjpeg accepts without a warning: codes that no encoder writes. Returns a description of
- * the first one, with its offset in the file. NULL: none, or not supported here. */
+/* Finds damage that libjpeg decodes without an error: codes that no encoder writes, or for more rows than the
+ * image has. Returns a description of the first one, with its offset in the file. NULL: none, or not
+ * supported here. */
 const char *leat__jpeg_scan_fault(leat__jpeg_scan *s, const uint8_t *data, size_t len, size_t *offset);
 
 #endif

@@ -445,7 +445,8 @@ static int look_at_pixels(leat__image_looker *l, const uint8_t *data, size_t len
     return 0;
 }
 
-/* Fails for codes that no encoder writes. libjpeg decodes them to wrong pixels without a warning. */
+/* Fails for codes that no encoder writes, or for rows that the image does not have. libjpeg decodes such
+ * files. */
 static int refuse_faults(leat__image_looker *l, const uint8_t *data, size_t len, leat_error *err)
 {
     size_t offset = 0;

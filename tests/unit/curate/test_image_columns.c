@@ -71,6 +71,26 @@ static void damaged_jpegs_are_found(void **state)
     leat__image_looker_close(&looker);
 }
 
+/* Rows of blocks below the image, as in a file whose header says too few lines. */
+static void surplus_rows_are_damage(void **state)
+{
+    static const uint32_t less[] = {16, 32, 120, 180, 239};
+    scene s = plain_scene;
+    assert_ok(leat__image_looker_open(&looker, NULL, NULL));
+    for (size_t i = 0; i < LEAT_COUNT(less); i++) {
+        leat__buf jpeg = encode_scene(&s, LEAT__CODEC_JPEG, 320, 240, 95);
+        char *frame = memmem(jpeg.data, jpeg.len, "\xff\xc0", 2);
+        assert_non_null(frame);
+        frame[6] = (char)(240 - less[i]); /* the height; its first byte is 0 */
+        const leat__image_facts f = facts_of("a.jpg", jpeg.data, jpeg.len);
+        assert_int_equal(f.verdict, LEAT__VERDICT_DAMAGED);
+        assert_non_null(strstr(f.reason, "more blocks than the image has"));
+        leat__buf_reset(&jpeg);
+    }
+    leat__image_looker_close(&looker);
+    assert_no_leaks();
+}
+
 /* Bytes that no pixel depends on. */
 static void odd_jpegs_are_ok(void **state)
 {
@@ -182,6 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verdicts),
         cmocka_unit_test(damaged_jpegs_are_found),
+        cmocka_unit_test(surplus_rows_are_damage),
         cmocka_unit_test(odd_jpegs_are_ok),
         cmocka_unit_test(rows_come_back),
         cmocka_unit_test(other_packs_are_refused),
