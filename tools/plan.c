@@ -582,6 +582,8 @@ static int plan_run(cli *c)
     if (cli_given(c, "text")) return text(c, &f);
     if (cli_given(c, "documents")) return documents(c, &f);
     if (cli_given(c, "recommend")) return recommend(c, &f);
+    if (cli_given(c, "stage") && cli_given(c, "gpus") && f.gpus == 0)
+        return cli_usage(c, "--stage runs on GPUs: --gpus must be at least 1");
     if (cli_given(c, "stage")) return plan_stage(c, &f, cli_str(c, "stage"), f.samples);
     if (cli_given(c, "solve")) return plan_solve(c, &f, cli_choice(c, "solve"));
     if (!has_subject(c))

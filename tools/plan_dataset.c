@@ -21,6 +21,7 @@
 #include "loader/footprint.h"
 #include "loader/scratch.h"
 #include "pack/kind.h"
+#include "pack/reader.h"
 #include "plan/parts.h"
 #include "plan_modes.h"
 
@@ -276,6 +277,8 @@ int plan_dataset(const char *path, leat_plan_facts *f, leat__image_kind *kind, b
         f->samples = info.samples;
         f->sample_bytes = info.bytes / info.samples;
         f->page_bytes = info.page_bytes;
+        f->mean_page_bytes = info.bytes / LEAT_MAX(info.pages, UINT64_C(1));
+        f->index_bytes = leat__pack_index_bytes(pack);
         f->max_sample_bytes = info.max_sample_bytes;
         rc = image_facts(pack, info.samples, remote, f, kind, err);
     }

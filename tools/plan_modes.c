@@ -146,8 +146,9 @@ static const char *gigabytes(uint64_t value, char out[TEXT])
 {
     double v = (double)value;
     if (v >= 999.5e9) snprintf(out, TEXT, "%.*f TB", v < 10e12 ? 2 : 0, v / 1e12);
-    else if (v >= 0.1e9 || value == 0) snprintf(out, TEXT, "%.3g GB", v / 1e9);
-    else snprintf(out, TEXT, "%.3g %s", v >= 0.1e6 ? v / 1e6 : v, v >= 0.1e6 ? "MB" : "bytes");
+    else if (v >= 0.1e9) snprintf(out, TEXT, "%.3g GB", v / 1e9);
+    else if (v >= 0.1e6) snprintf(out, TEXT, "%.3g MB", v / 1e6);
+    else snprintf(out, TEXT, "%llu byte%s", (unsigned long long)value, leat__plural(value));
     return out;
 }
 
@@ -415,8 +416,9 @@ int plan_text(cli *c, const leat_plan_text_facts *facts, const char *option)
         if (!fits) leat__json_kstr(&j, "fix", fix);
         return finish_json(c, &j, fits ? CLI_OK : CLI_FIT);
     }
-    cli_out(c, "%s of text, %s%s documents\n", gigabytes(facts->text_bytes, a),
-            facts->documents ? "" : "about ", leat__format_count((double)p.documents, b, TEXT));
+    cli_out(c, "%s of text, %s%s document%s\n", gigabytes(facts->text_bytes, a),
+            facts->documents ? "" : "about ", leat__format_count((double)p.documents, b, TEXT),
+            leat__plural(p.documents));
     if (facts->disk_bytes_per_s <= 0)
         cli_out(c, "Storage not given: an NVMe disk of 2.5 GB/s is assumed (--storage, --io-mbs)\n");
     cli_heading(c, "leat filter, all scores");

@@ -165,6 +165,8 @@ typedef struct leat_plan_facts {
                              tighter of the two counts */
     double host_share; /* share of the images whose ops need CPUs, so that no GPU can decode them; 0 = none */
     double cpu_quota;  /* CPUs that a quota allows, with the fraction; 0 = no quota */
+    uint64_t mean_page_bytes; /* bytes of the pack per page; default page_bytes */
+    uint64_t index_bytes;     /* index of the pack; default 100 bytes per sample */
 } leat_plan_facts;
 
 #define leat_plan_facts_init(facts) leat_plan_facts_init_sized((facts), sizeof *(facts))
@@ -188,10 +190,11 @@ typedef struct leat_plan_ram {
     uint64_t limit;
     /* The single-GPU guide's own figures, for comparison (process loaders). */
     uint64_t guide_batch, guide_buffer, guide_total;
-    uint32_t verdict;   /* leat_plan_verdict */
-    uint32_t shm_short; /* 1 = /dev/shm is too small for the queue */
-    uint64_t cache;     /* the part of `total` that cache=process keeps */
-    uint64_t uncharged; /* the part of `workers` outside the budget */
+    uint32_t verdict;    /* leat_plan_verdict */
+    uint32_t shm_short;  /* 1 = /dev/shm is too small for the queue */
+    uint64_t cache;      /* the part of `total` that the loader's page cache keeps (buckets, cache=process) */
+    uint64_t uncharged;  /* the part of `workers` outside the budget */
+    uint64_t page_cache; /* the most that one loader's page cache may take of the budget */
 } leat_plan_ram;
 
 /* Peak memory of one GPU during a step; the parts add up to `total`. */

@@ -2,6 +2,7 @@
 """Packs over HTTP, from a small server of this file that answers byte ranges."""
 import contextlib
 import http.server
+import json
 import os
 import pathlib
 import pickle
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 import leat
-from conftest import ORDERS
+from conftest import ORDERS, jpeg
 
 
 def send_range(handler: http.server.BaseHTTPRequestHandler, data: bytes, tag: str) -> None:
@@ -76,6 +77,38 @@ def test_equals_local(served, order):
     stats, there = labels(url, order=order, seed=3)
     np.testing.assert_array_equal(here, there)
     assert stats["remote_requests"] > 0 and stats["remote_bytes"] > 0
+
+
+def command(*words: object) -> dict:
+    done = subprocess.run([sys.executable, "-m", "leat", *map(str, words), "--json"], capture_output=True, text=True,
+                          timeout=300)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_plan_reads_as_the_loader_does(served, tmp_path, order):
+    """Pages or single samples, by the budget: the planned one reads whole pages; a small one is planned as it is."""
+    rng = np.random.default_rng(5)
+    with leat.Writer(tmp_path / "images.leat", {"image": "image", "label": int}, page_bytes="64K", sync=False) as w:
+        for i in range(2000):
+            w.append({"image": jpeg(rng, 320, 240), "label": i}, key=str(i))
+    pages = leat.open(tmp_path / "images.leat").info["pages"]
+    url = served[1].replace("p.leat", "images.leat")
+    options = ("--order", order, "--batch", 16, "--threads", 2)
+    for memory in (None, "12M"):
+        budget = () if memory is None else ("--memory", memory)
+        plan = command("plan", "--dataset", url, "--gpus", 0, "--image", 64, "--no-measure", *options, *budget)
+        if memory is None:
+            budget = ("--memory", plan["config"]["memory"])
+        run = command("load", url, "--size", 64, *options, *budget)
+        planned, real = plan["traffic"]["epoch_requests"], run["remote_requests"]
+        print(memory, pages, planned, real, plan["traffic"]["epoch_bytes"], run["remote_bytes"], plan["config"]["memory"])
+        if memory is None or order == "sequential":
+            assert real <= pages + 4 and planned <= pages + 4
+        else:
+            assert real > 2 * pages and 0.6 < planned / real < 1.6
+        assert 0.6 < plan["traffic"]["epoch_bytes"] / run["remote_bytes"] < 1.6
 
 
 def test_disk_cache(served, tmp_path):

@@ -32,7 +32,7 @@
 #define PART_SMALL 4096u             /* bytes of a small request to a server */
 #define PARTS 1024u                  /* positions in the file */
 #define PARTS_STRIDE 389u            /* distance of consecutive positions, modulo PARTS: no common divisor */
-#define LINK_SMALL 4u
+#define LINK_SMALL 8u /* with these, the HTTP loop allows the large ones all at once (io/http.c) */
 #define LINK_LARGE (1u << 20)
 #define PARTS_FEW 2u /* reads in flight */
 #define PARTS_MANY 16u

@@ -17,6 +17,7 @@
 #include "loader/footprint.h"
 
 #define BYTES_MOST 0x1p58
+#define INDEX_BYTES 100                 /* per sample in the index of a pack with an image and a label */
 #define SAMPLE_MOST (UINT64_C(1) << 40) /* bytes of a sample */
 #define MEASURED_MOST 1.2e15            /* bytes per second: the most that options take, with its spread */
 
@@ -120,6 +121,8 @@ static int check(const leat_plan_facts *f, leat_error *err)
         {"limit_bytes", f->limit_bytes, UINT64_C(1) << 56},
         {"vram_bytes", f->vram_bytes, UINT64_C(1) << 56},
         {"page_bytes", f->page_bytes, UINT64_C(1) << 32},
+        {"mean_page_bytes", f->mean_page_bytes, UINT64_C(1) << 40},
+        {"index_bytes", f->index_bytes, UINT64_C(1) << 56},
         {"memory_bytes", f->memory_bytes, UINT64_C(1) << 56},
         {"process_bytes", f->process_bytes, UINT64_C(1) << 48},
         {"image_bytes", f->image_bytes, UINT64_C(1) << 44},
@@ -181,26 +184,6 @@ static int check_products(const leat_plan_facts *f, leat_error *err)
     return 0;
 }
 
-static int unknown_gpu(const char *name, leat_error *err)
-{
-    leat__buf near, all;
-    leat__buf_init(&near, LEAT__MEM_PLAN, 4096);
-    leat__buf_init(&all, LEAT__MEM_PLAN, 4096);
-    leat__plan_gpu_suggest(name, &near);
-    leat__plan_gpu_list(&all);
-    if (near.len > 0)
-        leat__fail(err, LEAT_EINVAL,
-                   "unknown GPU '%s' (did you mean %s?); for others give --vram and --step-ms", name,
-                   leat__buf_str(&near));
-    else
-        leat__fail(err, LEAT_EINVAL,
-                   "unknown GPU '%s'; for GPUs other than these give --vram and --step-ms: %s", name,
-                   leat__buf_str(&all));
-    leat__buf_reset(&near);
-    leat__buf_reset(&all);
-    return LEAT_EINVAL;
-}
-
 static int complete_model(leat_plan *plan, leat_error *err)
 {
     leat_plan_facts *f = &plan->facts;
@@ -226,7 +209,8 @@ static int complete_model(leat_plan *plan, leat_error *err)
         f->optimizer = arch->adamw ? LEAT_PLAN_ADAMW : LEAT_PLAN_MOMENTUM;
     if (f->lr <= 0) f->lr = f->optimizer == LEAT_PLAN_ADAMW ? LR_ADAMW : LR_SGD;
     const plan_gpu *gpu = leat__plan_gpu_find(f->gpu);
-    if (f->gpu[0] != '\0' && gpu == NULL && f->vram_bytes == 0) return unknown_gpu(f->gpu, err);
+    if (f->gpu[0] != '\0' && gpu == NULL && f->vram_bytes == 0)
+        return leat__plan_gpu_unknown(f->gpu, "--vram and --step-ms", err);
     if (gpu != NULL && f->vram_bytes == 0) f->vram_bytes = gpu->vram_mib << 20;
     if (f->precision == LEAT_PLAN_PRECISION_AUTO)
         f->precision = gpu != NULL && !gpu->bf16 ? LEAT_PLAN_FP16_MIXED : LEAT_PLAN_BF16_MIXED;
@@ -289,6 +273,8 @@ int leat__plan_complete(leat_plan *plan, leat_error *err)
     default_u32(&f->element_bytes, 4);
     default_u64(&f->lr_batch, 256);
     default_u64(&f->page_bytes, UINT64_C(512) << 10);
+    default_u64(&f->mean_page_bytes, f->page_bytes);
+    default_u64(&f->index_bytes, f->samples * INDEX_BYTES);
     if (f->crop_area == 0) f->crop_area = 0.42;
     if (f->isa[0] == '\0') snprintf(f->isa, sizeof f->isa, "avx2");
     if (f->width == 0 || f->height == 0) assume_size(plan);

@@ -58,7 +58,10 @@ int leat_plan_stage_make(const char *name, uint64_t amount, const leat_plan_fact
     const plan_curation_stage *row = find(name);
     *stage = (leat_plan_stage){.gpus = 1, .fits = 1};
     if (row == NULL) return unknown(name, err);
-    const plan_gpu *gpu = facts != NULL && facts->gpu[0] != '\0' ? leat__plan_gpu_find(facts->gpu) : NULL;
+    const bool named = facts != NULL && facts->gpu[0] != '\0';
+    const plan_gpu *gpu = named ? leat__plan_gpu_find(facts->gpu) : NULL;
+    if (named && gpu == NULL && facts->vram_bytes == 0)
+        return leat__plan_gpu_unknown(facts->gpu, "--vram", err);
     if (facts != NULL && facts->gpus > 0) stage->gpus = facts->gpus;
     if (facts != NULL && facts->vram_bytes > 0) stage->vram_limit = facts->vram_bytes;
     else if (gpu != NULL) stage->vram_limit = gpu->vram_mib << 20;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/num.h"
 #include "base/str.h"
 
@@ -121,7 +122,8 @@ static size_t distance(const char *aliases, const char *word)
     return best;
 }
 
-void leat__plan_gpu_suggest(const char *name, leat__buf *out)
+/* Lists up to five known names similar to an unknown one, separated by commas; empty when none is similar. */
+static void suggest(const char *name, leat__buf *out)
 {
     gpu_name n = parse(name);
     uint32_t given = 0;
@@ -134,8 +136,26 @@ void leat__plan_gpu_suggest(const char *name, leat__buf *out)
     }
 }
 
-void leat__plan_gpu_list(leat__buf *out)
+static void list_all(leat__buf *out)
 {
     for (size_t i = 0; i < LEAT_COUNT(plan_gpu_rows); i++)
         leat__buf_printf(out, "%s%s", i > 0 ? ", " : "", plan_gpu_rows[i].name);
+}
+
+int leat__plan_gpu_unknown(const char *name, const char *others, leat_error *err)
+{
+    leat__buf near, all;
+    leat__buf_init(&near, LEAT__MEM_PLAN, 4096);
+    leat__buf_init(&all, LEAT__MEM_PLAN, 4096);
+    suggest(name, &near);
+    list_all(&all);
+    if (near.len > 0)
+        leat__fail(err, LEAT_EINVAL, "unknown GPU '%s' (did you mean %s?); for others give %s", name,
+                   leat__buf_str(&near), others);
+    else
+        leat__fail(err, LEAT_EINVAL, "unknown GPU '%s'; for GPUs other than these give %s: %s", name, others,
+                   leat__buf_str(&all));
+    leat__buf_reset(&near);
+    leat__buf_reset(&all);
+    return LEAT_EINVAL;
 }

@@ -95,9 +95,9 @@ int leat__plan_largest_batch(const leat_plan_facts *f, uint64_t *batch, leat_err
 
 /* In gpus.c: returns a row by its exact name or alias; NULL when unknown. */
 const plan_gpu *leat__plan_gpu_find(const char *name);
-/* Lists up to five known names similar to an unknown one, separated by commas; empty when none is similar. */
-void leat__plan_gpu_suggest(const char *name, leat__buf *out);
-void leat__plan_gpu_list(leat__buf *out); /* all known names */
+/* Fails with LEAT_EINVAL for an unknown name, and lists similar names, or all. `others`: the options to give
+ * for another GPU. */
+int leat__plan_gpu_unknown(const char *name, const char *others, leat_error *err);
 
 /* In step_rate.c: predicts the seconds per sample on one GPU; 0 when unknown. `spread`: the rate is
  * between 1/(1 + spread) and (1 + spread) times the prediction. */
@@ -139,9 +139,12 @@ void leat__plan_speed(const leat_plan_facts *f, const leat__plan_overlap *overla
 bool leat__plan_reads_single(const leat_plan_facts *f);
 /* True when a model is trained without a GPU: the time of a step is then unknown. */
 bool leat__plan_trainer_unknown(const leat_plan_facts *f);
-bool leat__plan_in_memory(const leat_plan_facts *f);             /* nothing is read from storage */
-bool leat__plan_remote(const leat_plan_facts *f);                /* read from a bucket, by requests */
-double leat__plan_samples_per_request(const leat_plan_facts *f); /* for a bucket */
+bool leat__plan_in_memory(const leat_plan_facts *f); /* nothing is read from storage */
+bool leat__plan_remote(const leat_plan_facts *f);    /* read from a bucket, by requests */
+/* True when leat's loader keeps pages in its own budget: from a bucket, or with cache=process. */
+bool leat__plan_own_pages(const leat_plan_facts *f);
+/* Returns the most reads per second of the storage, of any size; 0 = no limit. */
+double leat__plan_read_limit(const char *storage);
 /* Returns the share of time that workers decode while the pack is read from storage. */
 double leat__plan_busy(const leat_plan_facts *f);
 /* Return the CPU time of a sample in microseconds from the table: sample_us for one stored with
@@ -156,15 +159,24 @@ double leat__plan_quality_share(uint32_t quality); /* share of the original's by
 /* In what_if.c: `given` are the facts without defaults that depend on other facts. */
 void leat__plan_what_ifs(leat_plan *plan, const leat_plan_facts *given);
 
-/* In rate.c: returns the share of the dataset that the loader itself keeps, in the part of its budget that
- * nothing else needs. It applies to buckets, whose objects are not in the page cache, and to cache=process,
- * which does not use it. From a bucket, an order other than random reads each page once per epoch and evicts
- * it before its next use, unless all fit. */
-double leat__plan_kept_share(const leat_plan_facts *f, const leat_plan_ram *ram);
-
-/* In bucket.c: returns the share of the dataset in a bucket that one node has read after `epochs`, when its
- * loader can keep the share `kept` of it. */
-double leat__plan_seen_share(const leat_plan_facts *f, double kept, double epochs);
+/* In bucket.c: how the loader reads a dataset in a bucket with the page cache that its budget has. */
+typedef struct leat__plan_reads {
+    double kept;           /* share of the dataset that stays in memory */
+    double single;         /* share of the samples that are read alone, in the first epoch */
+    double times;          /* bytes read in an epoch, relative to the dataset */
+    double requests;       /* of a first epoch */
+    double later_requests; /* of a later epoch, if nothing were kept */
+    double ahead;          /* most bytes of pages in flight */
+} leat__plan_reads;
+leat__plan_reads leat__plan_reads_of(const leat_plan_facts *f, const leat_plan_ram *ram);
+/* Returns the bytes of the pages that the order reads from at a time. */
+uint64_t leat__plan_open_bytes(const leat_plan_facts *f);
+/* Returns samples per second from a bucket over a link of these bytes per second. `later`: of the samples
+ * that are not kept, in an epoch after the first. */
+leat_plan_range leat__plan_bucket_rate(const leat_plan_facts *f, const leat__plan_reads *r,
+                                       leat_plan_range link, bool later);
+/* Returns the share of the dataset in a bucket that one node has read after `epochs`. */
+double leat__plan_seen_share(const leat_plan_facts *f, const leat__plan_reads *r, double epochs);
 /* For a dataset in a bucket; call it after leat__plan_speed. */
 void leat__plan_traffic(leat_plan *plan);
 

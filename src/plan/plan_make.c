@@ -50,6 +50,7 @@ static void choose_order(leat_plan *plan)
     uint64_t dataset = leat__plan_dataset_bytes(f);
     bool cached = ram.limit > ram.with_validation && dataset <= ram.limit - ram.with_validation;
     if (dataset == 0 || in_memory || cached || !c->cache_process || !c->quasi_random) return;
+    if (leat__plan_remote(f)) return; /* the budget has room for the loader's own window, as far as is safe */
     /* Pages open at once: a quarter of the safe memory, in multiples of the number of streams. 0
      * leaves it to the loader, which rereads pages rather than exceed its memory. */
     double safe = PLAN_SAFE_LEAT * (double)ram.limit - (double)ram.with_validation;
@@ -68,6 +69,7 @@ static void note_cache(leat_plan *plan)
     leat_plan_ram ram;
     leat_plan_speed speed;
     if (other.loader != LEAT_PLAN_LEAT || other.cache != PLAN_CACHE_PROCESS) return;
+    if (leat__plan_remote(&other)) return; /* os is the same */
     other.cache = 0;
     leat__plan_ram_leat(&other, 0, &ram);
     leat__plan_overlap overlap = leat__plan_overlap_of(&other);

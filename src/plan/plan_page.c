@@ -66,7 +66,7 @@ static void ram_parts(leat__buf *out, const leat_plan_ram *r, bool process)
     part(out, "workers", r->workers,
          process ? "private memory of the worker processes" : "scratch of the threads");
     part(out, "pages", r->pages, "of the pack, read ahead and in the shuffle window");
-    part(out, "cache", r->cache, "of the dataset, kept by the process (--cache process)");
+    part(out, "cache", r->cache, "pages of the dataset, kept by the loader");
 }
 
 /* Explains the budget: it is what the loader may take; full queues take less. */

@@ -14,6 +14,8 @@
 #include "base/num.h"
 #include "engine/flow_window.h"
 #include "loader/footprint.h"
+#include "loader/kept.h"
+#include "loader/remote_pages.h"
 
 /* Single-GPU guide, "Memory budget": OS + base ~3 GB, PyTorch ~2 GB (per training process). */
 #define OS_BYTES (3 * PLAN_GB)
@@ -151,8 +153,9 @@ static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
                                .process_bytes = f->process_bytes,
                                .image_bytes = f->image_bytes,
                                .max_image_bytes = f->max_image_bytes,
-                               /* a trainer on a GPU may be slower than the loader: all queues may fill */
-                               .busy = f->gpus == 0 ? leat__plan_busy(f) : 1};
+                               /* a trainer on a GPU may be slower than the loader, and pages of a bucket
+                                  arrive many at a time: all queues may fill */
+                               .busy = f->gpus == 0 && !leat__plan_remote(f) ? leat__plan_busy(f) : 1};
     leat__footprint_of(&k, out);
     if (f->samples > 0 && f->batch > 0) cap_by_dataset(f, &k, out);
 }
@@ -164,34 +167,78 @@ static uint64_t replaced_bytes(const leat_plan_facts *f, const leat__footprint *
     return k->window * f->page_bytes;
 }
 
-/* Returns what cache=process adds to the budget of one loader when no budget is given: the dataset if
- * memory allows, else as much of it as fits. A loader for validation has a separate cache. */
+/* Returns the bytes of the index that the budget is charged for; every budget has room for the first ones. */
+static uint64_t index_charged(const leat_plan_facts *f, const leat__footprint *k, uint64_t budget)
+{
+    uint64_t kept = leat__plan_remote(f) ? leat__kept_index(budget, k->floor, f->index_bytes) : 0;
+    return kept - LEAT_MIN(kept, LEAT__INDEX_FREE);
+}
+
+/* Returns the most that the loader's page cache takes of this budget, by the loader's own functions. */
+static uint64_t page_cache(const leat_plan_facts *f, const leat__footprint *k, uint64_t budget)
+{
+    uint64_t taken = k->floor + index_charged(f, k, budget);
+    if (!leat__plan_own_pages(f)) return 0;
+    return leat__pages_cap(budget - LEAT_MIN(budget, taken), k->flow);
+}
+
+/* Returns the least budget whose page cache may have `cap` bytes. */
+static uint64_t budget_for(const leat_plan_facts *f, const leat__footprint *k, uint64_t cap)
+{
+    uint64_t index = leat__plan_remote(f) ? f->index_bytes : 0;
+    uint64_t above = index - LEAT_MIN(index, LEAT__INDEX_FREE) + leat__pages_free(cap, k->flow);
+    if (index > LEAT__INDEX_FREE) above = LEAT_MAX(above, index / 3 * 4 + 4); /* at most 3/4 are for it */
+    return k->floor + above;
+}
+
+/* Returns the bytes that a bucket adds to the budget `now`, of `room`: for the whole dataset, or for the
+ * pages that the order needs. If there is room for neither, all of it: in every order some pages are then
+ * kept. */
+static uint64_t bucket_room(const leat_plan_facts *f, const leat__footprint *k, uint64_t now, uint64_t room)
+{
+    const leat_order order = leat__plan_order(f);
+    uint64_t dataset = leat__plan_dataset_bytes(f);
+    uint64_t whole = budget_for(f, k, leat__pages_whole(dataset));
+    uint64_t enough = budget_for(f, k, leat__pages_enough(dataset, leat__plan_open_bytes(f)));
+    if (whole <= now + room) return whole - LEAT_MIN(whole, now);
+    if (order != LEAT_ORDER_RANDOM && enough <= now + room) return enough - LEAT_MIN(enough, now);
+    return room;
+}
+
+/* Returns what a page cache adds to the budget of one loader when no budget is given: the dataset if memory
+ * allows, else as much of it as fits. A loader for validation has a separate cache. */
 static uint64_t cache_room(const leat_plan_facts *f, const leat__footprint *k, const leat_plan_ram *ram,
                            uint64_t trainers)
 {
-    if (f->cache != PLAN_CACHE_PROCESS || f->memory_bytes > 0) return 0;
+    if (!leat__plan_own_pages(f) || f->memory_bytes > 0) return 0;
     double left = ram->limit > 0 ? room_below(f, ram, PLAN_SAFE_LEAT) : 0;
     uint64_t room = left > 0 ? (uint64_t)left : 0;
     uint64_t each = room / trainers / (f->no_validation ? 1 : 2), dataset = leat__plan_dataset_bytes(f);
+    if (leat__plan_remote(f)) return bucket_room(f, k, ram->budget, each);
     return each >= dataset ? dataset : each - LEAT_MIN(each, replaced_bytes(f, k));
 }
 
-/* Returns what cache=process holds in the end: the dataset, or the rest of the budget and the pages
- * held twice. `most`: the part of the budget ever in use; `own`: the part of it for other data. */
-static uint64_t cache_held(const leat_plan_facts *f, const leat__footprint *k, uint64_t most, uint64_t own)
+/* Returns what the page cache holds in the end: the dataset, or what it has room for. From a local file it
+ * also holds pages twice. `left`: the part of the budget that other data never uses. */
+static uint64_t cache_held(const leat_plan_facts *f, const leat__footprint *k, const leat_plan_ram *ram,
+                           uint64_t left)
 {
-    if (f->cache != PLAN_CACHE_PROCESS) return 0;
-    uint64_t left = most > own ? most - own : 0, dataset = leat__plan_dataset_bytes(f);
+    uint64_t dataset = leat__plan_dataset_bytes(f);
+    if (!leat__plan_own_pages(f)) return 0;
+    if (leat__plan_remote(f))
+        return LEAT_MIN(left, LEAT_MIN(dataset, ram->page_cache) + index_charged(f, k, ram->budget));
     return left >= dataset ? dataset : left + replaced_bytes(f, k);
 }
 
-/* Returns the memory of one loader in the end, `most` of it inside the budget. A cache in the process
- * keeps what it read as far as the budget allows. */
-static uint64_t resident(const leat_plan_facts *f, const leat__footprint *k, uint64_t most,
+/* Returns the memory of one loader in the end, `most` of it inside the budget, of which the page cache holds
+ * `held`. */
+static uint64_t resident(const leat_plan_facts *f, const leat__footprint *k, uint64_t most, uint64_t held,
                          uint64_t window_bytes)
 {
-    uint64_t outside = k->process + k->scratch, want = k->resident + window_bytes;
-    if (f->cache != PLAN_CACHE_PROCESS) return LEAT_MIN(want, most + outside);
+    uint64_t free = leat__plan_remote(f) ? LEAT_MIN(f->index_bytes, LEAT__INDEX_FREE) : 0;
+    uint64_t outside = k->process + k->scratch + free, want = k->resident + window_bytes + free;
+    bool twice = leat__plan_own_pages(f) && !leat__plan_remote(f);
+    if (!twice) return LEAT_MIN(want + held, most + outside);
     want += leat__plan_dataset_bytes(f);
     return want <= most + outside ? want : most + outside + replaced_bytes(f, k);
 }
@@ -227,11 +274,13 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
     ram->framework = f->gpus > 0 ? trainers * FRAMEWORK_BYTES : 0;
     add_up(f, ram);
     ram->budget += cache_room(f, &k, ram, trainers);
+    ram->page_cache = page_cache(f, &k, ram->budget);
     uint64_t most = LEAT_MAX(ram->budget, 2 * k.floor) - k.floor;
     uint64_t own = (ram->queue + ram->assembling + ram->pinned + ram->workers + ram->pages) / trainers;
-    ram->cache = trainers * cache_held(f, &k, most, own - outside);
+    uint64_t held = cache_held(f, &k, ram, most - LEAT_MIN(most, own - outside));
+    ram->cache = trainers * held;
     add_up(f, ram);
-    ram->resident = trainers * resident(f, &k, most, window_bytes);
+    ram->resident = trainers * resident(f, &k, most, held, window_bytes);
     ram->verdict = verdict_of(f, ram, PLAN_SAFE_LEAT);
     if (ram->budget < k.least) ram->verdict = LEAT_PLAN_OUT_OF_MEMORY;
 }

@@ -23,12 +23,6 @@
 #define SPREAD_COPY 0.25 /* uncertainty of the table of copies to the GPU */
 /* Uncertainty of the table of reads per second: queues and caches of devices differ. */
 #define SPREAD_READS 1.0
-/* Requests to a bucket: the loader's connections, Amazon's documented rate for one prefix, the
- * largest joined request for neighbours (io/remote.h), and the spread of a measured latency. */
-#define IN_FLIGHT 64.0
-#define REQUESTS_MOST 5500.0
-#define JOINED_BYTES (UINT64_C(8) << 20)
-#define SPREAD_LATENCY 0.50
 
 static leat_plan_range scaled(leat_plan_range r, double factor)
 {
@@ -159,8 +153,7 @@ static leat_plan_range storage_rate(const char *name)
     return (leat_plan_range){0};
 }
 
-/* Returns the most reads per second of the storage, of any size; 0 = no limit. */
-static double read_limit(const char *name)
+double leat__plan_read_limit(const char *name)
 {
     for (size_t i = 0; i < LEAT_COUNT(plan_storage_rows); i++)
         if (strcmp(plan_storage_rows[i].name, name) == 0) return plan_storage_rows[i].reads_per_s;
@@ -172,32 +165,18 @@ bool leat__plan_reads_single(const leat_plan_facts *f)
     return leat__plan_order(f) == LEAT_ORDER_RANDOM;
 }
 
-double leat__plan_samples_per_request(const leat_plan_facts *f)
+static leat_plan_range storage_bytes_per_s(const leat_plan_facts *f)
 {
-    uint64_t bytes = f->page_bytes;
-    /* in a random order, the other samples of a page come much later */
-    if (f->loader == LEAT_PLAN_LEAT && leat__plan_order(f) == LEAT_ORDER_RANDOM) return 1;
-    if (!leat__order_shuffled(leat__plan_order(f))) bytes = LEAT_MAX(bytes, JOINED_BYTES);
-    return LEAT_MAX(1.0, (double)bytes / (double)LEAT_MAX(f->sample_bytes, UINT64_C(1)));
+    if (f->measured.io_bytes_per_s.mid > 0) return f->measured.io_bytes_per_s;
+    if ((f->measured.failed >> LEAT_PLAN_IO & 1) != 0) return (leat_plan_range){0};
+    return storage_rate(f->storage);
 }
 
-/* Every read from a bucket is a request, even of a page: rate = requests in flight / latency. */
-static leat_plan_range request_rate(const leat_plan_facts *f)
+/* Returns the rate of reads from a local or network disk. */
+static leat_plan_range disk_rate(const leat_plan_facts *f)
 {
-    double each = leat__plan_samples_per_request(f);
-    if (f->latency_s > 0)
-        return spread(LEAT_MIN(IN_FLIGHT / f->latency_s, REQUESTS_MOST) * each, SPREAD_LATENCY);
-    return spread(read_limit("bucket") * each, SPREAD_READS);
-}
-
-static leat_plan_range io_rate(const leat_plan_facts *f)
-{
-    leat_plan_range bytes = f->measured.io_bytes_per_s;
-    if (bytes.mid <= 0 && (f->measured.failed >> LEAT_PLAN_IO & 1) != 0) return (leat_plan_range){0};
-    if (bytes.mid <= 0) bytes = storage_rate(f->storage);
-    leat_plan_range r = scaled(bytes, 1.0 / (double)f->sample_bytes);
-    if (leat__plan_remote(f)) return r.mid > 0 ? at_most(r, request_rate(f)) : r;
-    double most = leat__plan_reads_single(f) ? read_limit(f->storage) : 0;
+    leat_plan_range r = scaled(storage_bytes_per_s(f), 1.0 / (double)f->sample_bytes);
+    double most = leat__plan_reads_single(f) ? leat__plan_read_limit(f->storage) : 0;
     if (most > 0) r = at_most(r, spread(most, SPREAD_READS));
     return r;
 }
@@ -205,6 +184,11 @@ static leat_plan_range io_rate(const leat_plan_facts *f)
 bool leat__plan_remote(const leat_plan_facts *f)
 {
     return strcmp(f->storage, "bucket") == 0;
+}
+
+bool leat__plan_own_pages(const leat_plan_facts *f)
+{
+    return f->loader == LEAT_PLAN_LEAT && (leat__plan_remote(f) || f->cache == PLAN_CACHE_PROCESS);
 }
 
 bool leat__plan_trainer_unknown(const leat_plan_facts *f)
@@ -221,35 +205,31 @@ bool leat__plan_in_memory(const leat_plan_facts *f)
 double leat__plan_busy(const leat_plan_facts *f)
 {
     double ignored;
-    leat_plan_range io = io_rate(f), cpu = cpu_rate(f, &ignored);
+    leat_plan_range io = disk_rate(f), cpu = cpu_rate(f, &ignored);
     if (f->measured.rate_cold.mid > 0 && (uint32_t)f->workers == f->measured.threads)
         io = f->measured.rate_cold; /* measured on the loader itself, with all its costs of reading */
     return io.mid > 0 && cpu.mid > 0 ? LEAT_MIN(1.0, io.mid / cpu.mid) : 1;
 }
 
-double leat__plan_kept_share(const leat_plan_facts *f, const leat_plan_ram *ram)
+/* Returns the share of the dataset that cache=process keeps, in the part of its budget that nothing else
+ * needs. */
+static double kept_share(const leat_plan_facts *f, const leat_plan_ram *ram)
 {
     double dataset = (double)leat__plan_dataset_bytes(f);
     uint64_t trainers = LEAT_MAX(f->gpus, 1u);
     uint64_t own =
         (ram->queue + ram->assembling + ram->pinned + ram->workers + ram->pages - ram->uncharged) / trainers;
-    if (f->loader != LEAT_PLAN_LEAT || ram->budget <= own) return 0;
-    double share = (double)(ram->budget - own) * (double)trainers / dataset;
-    bool stays = !leat__plan_remote(f) || leat__plan_order(f) == LEAT_ORDER_RANDOM;
-    return share >= 1 ? 1 : stays ? share : 0;
+    if (ram->budget <= own) return 0;
+    return LEAT_MIN(1.0, (double)(ram->budget - own) * (double)trainers / dataset);
 }
 
 /* Returns the share of the dataset that stays in memory: bytes that fit in free memory stay cached. */
-static double cached_share(const leat_plan_facts *f, const leat_plan_ram *ram)
+static double cached_share(const leat_plan_facts *f, const leat_plan_ram *ram, const leat__plan_reads *reads)
 {
     if (leat__plan_in_memory(f)) return 1;
     double dataset = (double)leat__plan_dataset_bytes(f);
-    bool own = f->cache == PLAN_CACHE_PROCESS && f->loader == LEAT_PLAN_LEAT;
-    if (dataset > 0 && leat__plan_remote(f)) {
-        double share = leat__plan_kept_share(f, ram);
-        return LEAT_MIN(share, leat__plan_seen_share(f, share, 1));
-    }
-    if (dataset > 0 && own) return leat__plan_kept_share(f, ram);
+    if (dataset > 0 && leat__plan_remote(f)) return LEAT_MIN(reads->kept, leat__plan_seen_share(f, reads, 1));
+    if (dataset > 0 && leat__plan_own_pages(f)) return kept_share(f, ram);
     if (dataset <= 0 || ram->limit == 0 || ram->with_validation >= ram->limit) return 0;
     return LEAT_MIN(1.0, (double)(ram->limit - ram->with_validation) / dataset);
 }
@@ -479,9 +459,13 @@ void leat__plan_speed(const leat_plan_facts *f, const leat__plan_overlap *o, con
 {
     uint32_t next_first, next_later;
     *s = (leat_plan_speed){0};
-    s->cached_share = cached_share(f, ram);
-    s->io = io_rate(f);
-    s->io_cached = io_cached(f, s->io, s->cached_share);
+    const bool remote = leat__plan_remote(f);
+    leat__plan_reads reads = leat__plan_reads_of(f, ram);
+    leat_plan_range link = storage_bytes_per_s(f);
+    s->cached_share = cached_share(f, ram, &reads);
+    s->io = remote ? leat__plan_bucket_rate(f, &reads, link, false) : disk_rate(f);
+    s->io_cached =
+        io_cached(f, remote ? leat__plan_bucket_rate(f, &reads, link, true) : s->io, s->cached_share);
     s->cpu = cpu_rate(f, &s->cpu_us);
     s->h2d = h2d_rate(f);
     s->gpu = gpu_rate(f, vram, &s->gpu_measured);

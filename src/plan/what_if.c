@@ -219,6 +219,34 @@ static void what_if_cpus(const rows *r)
     what_if(r, change, &f);
 }
 
+/* Adds more memory for the pages of a bucket: the budget that the plan would choose, or a machine with twice
+ * the memory if this one has too little for it. */
+static void what_if_memory(const rows *r)
+{
+    const leat_plan *now = r->plan;
+    leat_plan_facts f = *r->given;
+    char change[64];
+    if (f.loader != LEAT_PLAN_LEAT) return;
+    if (f.memory_bytes > 0) {
+        leat_plan own = {.facts = f, .vram = now->vram};
+        own.facts.memory_bytes = 0;
+        if (leat__plan_judge_ram(&own, NULL) != 0 || own.ram.budget <= f.memory_bytes) return;
+        uint64_t mib = leat__ceil_div(own.ram.budget, UINT64_C(1) << 20);
+        f.memory_bytes = mib << 20;
+        snprintf(change, sizeof change, "--memory %lluM", (unsigned long long)mib);
+        what_if(r, change, &f);
+        return;
+    }
+    const leat__plan_reads reads = leat__plan_reads_of(&now->facts, &now->ram);
+    if (now->ram.limit == 0 || (reads.kept >= 1 && reads.single <= 0)) return;
+    f.ram_bytes *= 2;
+    f.limit_bytes *= 2;
+    if (f.whole_machine && f.limit_bytes == 0)
+        snprintf(change, sizeof change, "--ram %lluM", (unsigned long long)(f.ram_bytes >> 20));
+    else snprintf(change, sizeof change, "twice the memory");
+    what_if(r, change, &f);
+}
+
 /* Adds a disk cache for a bucket: the first epoch still reads from the bucket, whose objects are not
  * in the page cache. */
 static void what_if_bucket(const rows *r)
@@ -226,10 +254,7 @@ static void what_if_bucket(const rows *r)
     leat_plan_facts f = *r->given;
     if (f.epochs == 1) return;
     what_if_storage(r, "leat load --cache disk:DIR, on NVMe", "nvme");
-    if (f.loader != LEAT_PLAN_LEAT) return;
-    f.cache = PLAN_CACHE_PROCESS;
-    if (r->given->cache != PLAN_CACHE_PROCESS) what_if(r, "--cache process", &f);
-    what_if_storage(r, "whole dataset cached in memory", "memory");
+    if (f.loader == LEAT_PLAN_LEAT) what_if_storage(r, "whole dataset cached in memory", "memory");
 }
 
 void leat__plan_what_ifs(leat_plan *plan, const leat_plan_facts *given)
@@ -248,8 +273,12 @@ void leat__plan_what_ifs(leat_plan *plan, const leat_plan_facts *given)
     }
     if (given->loader == LEAT_PLAN_LEAT) what_if_stored(&r);
     else what_if_leat(&r);
-    if (leat__plan_remote(given)) what_if_bucket(&r);
-    else what_if_storage(&r, "whole dataset cached in memory", "memory");
+    if (leat__plan_remote(given)) {
+        what_if_memory(&r);
+        what_if_bucket(&r);
+    } else {
+        what_if_storage(&r, "whole dataset cached in memory", "memory");
+    }
     what_if_cpus(&r);
     if (given->gpus > 0 && given->element_bytes > 1 && given->wide == 0 && given->out_bytes == 0) {
         f = *given;

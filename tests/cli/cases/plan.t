@@ -135,10 +135,10 @@ $ bucket="--samples 1000000 --sample-bytes 100000 --storage bucket --gpus 0 --ra
 > leat plan $bucket --order quasi_random --json | jget traffic.run_requests
   storage         1.19k  (1.00k to 1.25k)  given  <- the limit
   3907 iterations, 14m02s per epoch (13m20s to 16m40s); 10 epochs: 2h20m
-  per epoch 93.1 GiB in 11.9k requests; 10 epochs: 931 GiB in 119k requests
+  per epoch 93.1 GiB in 20.9k requests; 10 epochs: 931 GiB in 208k requests
   --cache disk:DIR with 93.1 GiB per node saves 838 GiB
-  --order quasi_random                         8.39k  5.24x  io
-1907350
+  --order quasi_random                         8.39k  3.97x  io
+1907446
 
 $ leat plan --samples 1000 --storage bucket --gbps 1 --io-mbs 100
 ! leat plan: --gbps and --io-mbs both set the rate of the storage: give one of them (see leat plan --help)
@@ -158,7 +158,7 @@ order: random
 cache: os
 threads: 3
 epochs: 1
-memory: 1777912320
+memory: 1777957376
 prefetch: 4
 # trainer: precision 16-mixed, compile false, lr 0.5 for a total batch of 256 on 1 node with 1 GPU
 
@@ -256,13 +256,13 @@ $ job="--samples 100000 --gpus 0 --cpus 4 --dtype f32 --batch 256"
 > ram=$(leat plan $job --solve ram | cut -d ' ' -f 1); echo $ram
 > leat plan $job --limit 8G --solve ram | cut -d ' ' -f 1
 > for one in $ram $((ram - 1)); do leat plan $job --ram $one --limit 8G --json | jget ram.verdict; done
-7079999360
-7079999360
+7080081280
+7080081280
 safe
 risky
 
 $ leat plan --samples 100000 --gpus 0 --cpus 4 --dtype f32 --batch 256 --limit 1G --solve ram
-! leat plan: no --ram is safe with --limit 1.00 GiB: a limit of 3329999360 (3.10 GiB) is
+! leat plan: no --ram is safe with --limit 1.00 GiB: a limit of 3330081280 (3.10 GiB) is
 = 3
 
 $ leat plan --samples 100000 --gpus 0 --cpus 4 --dtype f32 --batch 256 --memory 10M --solve ram
@@ -474,8 +474,15 @@ $ leat plan --stage quality --samples 8000000 --gpus 4 --gpu A10G --json | jget 
 $ leat plan --stage caption --gpus 1 --gpu T4 --json | jget fits vram_needed_bytes | paste -s -d ' '
 false 24000000000
 
-$ leat plan --stage caption --gpus 0 --json | jget fits seconds | paste -s -d ' '
+$ CUDA_VISIBLE_DEVICES= leat plan --stage caption --json | jget fits seconds | paste -s -d ' '
 null null
+
+# a GPU that is not known, or none: the stage cannot be checked
+$ leat plan --stage caption --gpus 2 --gpu L4O
+> leat plan --stage caption --gpus 0
+! leat plan: unknown GPU 'L4O' (did you mean L4?); for others give --vram (see leat plan --help)
+! leat plan: --stage runs on GPUs: --gpus must be at least 1 (see leat plan --help)
+= 2
 
 # the guide's edge: 100G are 100 GB
 $ leat plan --recommend text --dataset-bytes 100G --json | jget gpus_low

@@ -315,7 +315,9 @@ words.min
 words.min
 ! leat filter: full.html: cannot write: No space left on device
 ! leat dedup: full.html: cannot write: No space left on device
+! what was done is kept: --resume continues from there
 ! leat dedup: full.html: cannot write: No space left on device
+! what was done is kept: --resume continues from there
 
 $ leat filter in.jsonl -o r --set words.min=5 --report r/report.json
 ! leat filter: --report: r/report.json is written by the run itself: choose another name

@@ -60,12 +60,27 @@ static void an_unknown_name_lists_the_known_ones(void **state)
     assert_int_equal(leat_plan_stage_make("", 1, NULL, &s, &err), LEAT_EINVAL);
 }
 
+/* Its memory could not be checked. */
+static void an_unknown_gpu_is_refused(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    leat_plan_stage s;
+    leat_error err = {0};
+    (void)state;
+    snprintf(f.gpu, sizeof f.gpu, "A1000");
+    assert_int_equal(leat_plan_stage_make("caption", 1, &f, &s, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "unknown GPU 'A1000'"));
+    f.vram_bytes = 40 * GIB;
+    assert_int_equal(made("caption", 10, &f).fits, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_of_the_guide_is_reproduced),
         cmocka_unit_test(gpus_share_the_amount),
         cmocka_unit_test(an_unknown_name_lists_the_known_ones),
+        cmocka_unit_test(an_unknown_gpu_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
