@@ -21,6 +21,7 @@ from ._formats import Reader, Sample, Staged, bytes_spec, number
 _ROWS = 256  # read at a time
 _TABLE = 64 << 20  # bytes of images written at a time
 _TAIL = 256 << 10  # bytes that opening a remote file reads anyway
+_MARK = {"leat": "export"}  # metadata of leat's own files: --force replaces only these, and their column `key` has the keys
 
 
 def _pyarrow() -> Any:
@@ -190,6 +191,12 @@ def _features(schema: Any) -> dict[str, dict[str, Any]]:
     return {name: f for name, f in features.items() if isinstance(f, dict)}
 
 
+def _is_marked(schema: Any) -> bool:
+    """True for the files that ``leat export`` writes: their column `key` has the keys of the samples."""
+    metadata = schema.metadata or {}
+    return "key" in schema.names and all(metadata.get(k.encode()) == v.encode() for k, v in _MARK.items())
+
+
 def _plain(value: Any, f: Any) -> Any:
     """Converts a value: bytes of an image of Hugging Face, lists of numbers to arrays; others stay."""
     if value is not None and f.type == "ragged" and not len(value):
@@ -214,7 +221,8 @@ class Table(Reader):
         self.total = 0 if None in counts else sum(counts)
         self.features = _features(self.schema)
         self.dated = {f.name for f in self.schema if re.search(r"\b(date|time|timestamp)(32|64)?\[", str(f.type))}
-        specs = {f.name: _spec(pa, f.type, self.features.get(f.name, {})) for f in self.schema}
+        self.key = "key" if _is_marked(self.schema) else ""
+        specs = {f.name: _spec(pa, f.type, self.features.get(f.name, {})) for f in self.schema if f.name != self.key}
         if len(set(self.schema.names)) < len(self.schema.names):
             raise DataError(f"{paths[0]}: two columns have the same name")
         if None in specs.values():
@@ -235,11 +243,12 @@ class Table(Reader):
             if k > 0:
                 self.file.close()
                 self.file = Staged(path)
-            schema, _, batches = _batches(self.file, self.columns if self.chosen else None)
-            if not set(self.columns) <= set(schema.names) or (not self.chosen and schema.names != self.schema.names):
+            chosen = [*self.columns, self.key] if self.key else self.columns
+            schema, _, batches = _batches(self.file, chosen if self.chosen else None)
+            if not set(chosen) <= set(schema.names) or (not self.chosen and schema.names != self.schema.names):
                 raise DataError(f"{path}: has other columns than {self.paths[0]}")
             for row in itertools.chain.from_iterable(batches):
-                yield number(i), None, self._values(row)
+                yield row.get(self.key) or number(i), None, self._values(row)
                 i += 1
 
     def _values(self, row: dict[str, Any]) -> dict[str, object] | DataError:
@@ -263,6 +272,16 @@ def _column_type(pa: Any, f: Any) -> Any:
     for _ in range(f.ndim):
         kind = pa.list_(kind)
     return kind
+
+
+def _hugging_face(pack: Any) -> str:
+    """Returns the metadata by which Hugging Face datasets know images and the names of classes."""
+    features: dict[str, object] = {f.name: {"_type": "Image"} for f in pack.fields if f.type == "image"}
+    for f in pack.fields:
+        names = pack.classes(f.name) if f.type == "int" else []
+        if names:
+            features[f.name] = {"names": names, "_type": "ClassLabel"}
+    return json.dumps({"info": {"features": features}})
 
 
 def _cell(f: Any, value: Any, key: str) -> Any:
@@ -387,7 +406,7 @@ def write(path: str, folder: str, keys: str | None, replace: bool, shard_bytes: 
     from ._select import rows_of
     with open_pack(path) as pack:
         schema = pa.schema([("key", pa.string()), *((f.name, _column_type(pa, f)) for f in pack.fields)],
-                           {"leat": "export"})  # --force replaces only files with this metadata
+                           {**_MARK, "huggingface": _hugging_face(pack)})
         rows = range(len(pack)) if keys is None else _rows_of(pack, keys)
         if select is not None:
             rows = rows_of([path], select).tolist()

@@ -670,8 +670,32 @@ def test_parquet_and_back(tmp_path):
     assert (stats["samples"], stats["files"]) == (N, 1)
     with pytest.raises(leat.Error, match="already exists"):
         leat.export(tmp_path / "p.leat", tmp_path / "table", to="parquet")
-    same(pack(tmp_path / "table" / "00000.parquet", tmp_path),
-         [{"image": FILES[i], "label": i, "note": None if i == 1 else "n", "key": f"k{i}"} for i in range(N)])
+    back = pack(tmp_path / "table" / "00000.parquet", tmp_path)
+    same(back, [{"image": FILES[i], "label": i, "note": None if i == 1 else "n"} for i in range(N)])
+    assert list(back.keys) == [f"k{i}" for i in range(N)]
+    assert [f.name for f in back.fields] == ["image", "label", "boxes", "note"]
+    some = pack(tmp_path / "table" / "00000.parquet", tmp_path, members=["label"])
+    assert list(some.keys) == list(back.keys) and [f.name for f in some.fields] == ["label"]
+
+
+def test_parquet_keeps_class_names(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "photos").mkdir()
+    for name in ("cat", "dog", "horse"):
+        (tmp_path / "photos" / name).mkdir()
+        (tmp_path / "photos" / name / "a.jpg").write_bytes(FILES[0])
+    leat.pack(tmp_path / "photos", tmp_path / "p.leat", sync=False)
+    leat.export(tmp_path / "p.leat", tmp_path / "table", to="parquet")
+    leat.export(tmp_path / "p.leat", tmp_path / "table", to="parquet", force=True)  # still known as leat's
+    features = json.loads(pq.read_schema(tmp_path / "table" / "00000.parquet").metadata[b"huggingface"])["info"]["features"]
+    assert features == {"image": {"_type": "Image"},
+                        "label": {"names": ["cat", "dog", "horse"], "_type": "ClassLabel"}}
+    back = pack(tmp_path / "table" / "00000.parquet", tmp_path)
+    assert back.classes() == ["cat", "dog", "horse"] and list(back.column("label")) == [0, 1, 2]
+    assert list(back.keys) == ["cat/a.jpg", "dog/a.jpg", "horse/a.jpg"]
+    with pytest.warns(leat.AdviceWarning, match="tar shards have no class names: 1 field has only"):
+        stats = leat.export(tmp_path / "p.leat", tmp_path / "tars", to="webdataset")
+    assert stats["unnamed"] == 1 and "classes" not in str(pack(tmp_path / "tars" / "00000.tar", tmp_path).fields)
 
 
 @pytest.mark.parametrize("to, end", [("webdataset", "tar"), ("parquet", "parquet")])
