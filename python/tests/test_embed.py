@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -114,6 +115,29 @@ def test_rows_do_not_depend_on_ranks_kills_or_dtype(photos, tmp_path, monkeypatc
     assert not os.path.exists(tmp_path / "killed.leat.parts")
     leat.embed(photos, output=str(tmp_path / "half.leat"), **plain, dtype="float16")
     assert np.array_equal(one.astype(np.float16), vectors(tmp_path / "half.leat"))
+
+
+@pytest.mark.parametrize("written, line", [(4, "interrupted: --resume continues from {}.parts\n"),
+                                           (1, "interrupted: nothing was written\n")])
+@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_command_with_a_line(photos, tmp_path, written, line, number, code):
+    words = {"args": [os.fspath(photos)], "output": str(tmp_path / "v.leat"), "model": "tiny", "batch_size": 4, "threads": 1}
+    program = f"""
+import os, signal, sys
+from leat._train import __main__, embedding
+real, count = embedding._Parts.write, []
+def stopped(self, part, rows):
+    count.append(part)
+    if len(count) < {written}:
+        real(self, part, rows)
+    elif len(count) == {written}:
+        os.kill(os.getpid(), {int(number)})
+embedding._Parts.write = stopped
+embedding._PART = 2
+sys.exit(__main__.main("embed", {json.dumps(words)!r}))
+"""
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (child.returncode, child.stdout, child.stderr) == (code, "", line.format(tmp_path / "v.leat"))
 
 
 @pytest.mark.parametrize("more", [{}, {"force": True}, {"resume": True}])

@@ -7,7 +7,9 @@ import errno
 import json
 import os
 import re
+import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable
@@ -121,8 +123,39 @@ def _run(command: str, args: list[str], values: dict[str, Any]) -> dict[str, Any
     return getattr(_train, command)(*args, **values)
 
 
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM ends a command as Ctrl-C does. A second one ends the process at once."""
+
+
+def _on_term(number: int, frame: object) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    raise _Terminated
+
+
+def _stop_line(command: str, values: dict[str, Any]) -> str:
+    """Returns what a stopped command says; "" for commands that say it themselves."""
+    output = values.get("output", "")
+    if command == "curate":
+        begun = os.path.exists(os.path.join(output, "run.json"))
+        return f"interrupted: the same command continues from {output}" if begun else "interrupted: nothing was written"
+    if command in ("embed", "tag"):
+        begun = os.path.isdir(output + ".parts")
+        return f"interrupted: --resume continues from {output}.parts" if begun else "interrupted: nothing was written"
+    return ""
+
+
 def main(command: str, text: str) -> int:
     """Runs a command on values that C parsed; returns its exit code."""
+    if threading.current_thread() is not threading.main_thread():
+        return _main(command, text)
+    old = signal.signal(signal.SIGTERM, _on_term)
+    try:
+        return _main(command, text)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if old is None else old)
+
+
+def _main(command: str, text: str) -> int:
     if command not in ("embed", "curate"):
         import torch  # noqa: F401  # the caller says what to install when it is missing
     values = json.loads(text)
@@ -137,12 +170,11 @@ def main(command: str, text: str) -> int:
     except Error as error:
         print(f"leat {command}: {_flagged(error, command)}", file=sys.stderr)
         return _code(error)
-    except KeyboardInterrupt:
-        if command == "curate" and not quiet:
-            begun = os.path.exists(os.path.join(values["output"], "run.json"))
-            print(f"interrupted: the same command continues from {values['output']}" if begun else
-                  "interrupted: nothing was written", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as stop:
+        line = _stop_line(command, values)
+        if line and not quiet and not launched:
+            print(line, file=sys.stderr)
+        return 143 if isinstance(stop, _Terminated) else 130
     except ImportError as error:
         if error.name != "torch":
             traceback.print_exc()
