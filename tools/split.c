@@ -81,6 +81,8 @@ static int parse(parts *p, const char *text, const char *pack, const char *folde
             return leat__fail(err, LEAT_EINVAL,
                               "--parts: \"%.*s\": a name cannot have a \"/\"; --output sets the folder",
                               (int)len, text);
+        if (strspn(text, ".") == name && name > 0)
+            return leat__fail(err, LEAT_EINVAL, "--parts: \"%.*s\" is not a name of a part", (int)name, text);
         if (name == 0 || name >= len || len - name - 1 >= sizeof share)
             return leat__fail(err, LEAT_EINVAL, "--parts: \"%.*s\" is not NAME=SHARE", (int)len, text);
         memcpy(share, text + name + 1, len - name - 1);
@@ -125,8 +127,8 @@ static int fail(cli *c, const parts *p, const leat_error *err)
         if (p->part[i].samples > 0) leat__names_add(&list, p->path[i]);
     if (list.all == 0 || !cli_is_stop(c, err)) return cli_fail_result(c, NULL, err);
     const int code = cli_fail_output(c, err);
-    cli_say(c, "interrupted: only %s %s written; --force starts again", leat__names_end(&list),
-            list.all == 1 ? "was" : "were");
+    cli_tell(c, "interrupted: only %s %s written; --force starts again", leat__names_end(&list),
+             list.all == 1 ? "was" : "were");
     return code;
 }
 

@@ -240,7 +240,7 @@ def several(name: str, values: object, kinds: tuple[type, ...] = (str,), first: 
     would be taken as values."""
     what = " or ".join(kind.__name__ for kind in kinds)
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise ArgumentError(f"{name}: {shown(values)} is not a list of {what}")
+        raise ArgumentError(f"{name}: {shown(values)} is not a list" + (f" of {what}" if kinds != (object,) else ""))
     listed = list(values)
     for i, value in enumerate(listed, first):
         if not isinstance(value, kinds):

@@ -126,7 +126,8 @@ class Loader(Generic[B_co]):
         max_bad: largest number of bad samples per epoch before it is an error; 0 = no limit
         quarantine: file to list bad samples in, one JSON object per line; not with on_error="fail"
         rank, world_size: this process's share. By default they are detected; ``rank_source`` says how
-        window_pages, streams: parameters of "quasi_random"; other values give another order
+        window_pages, streams: parameters of "quasi_random"; other values give another order. 0 = 64 streams, and a
+            window of 4096 pages or 2 GiB, whichever is less
         prefetch: batches made ahead; 0 = tuned while running
         io_depth: reads in flight; 0 = tuned while running; small values have no effect on remote packs
         indices: only these samples (numbers)
@@ -157,7 +158,7 @@ class Loader(Generic[B_co]):
             need little padding. Every sample comes once per epoch. Samples are shuffled inside a bucket, and so is
             the order of all batches. Samples beyond a bucket's whole batches join those of its neighbours. Shapes
             are those of the first image field. Needs order="random"
-        buckets: how many, of equal size; or the list of values at which one ends and the next begins
+        buckets: how many, of equal size (0 = 8); or the list of values at which one ends and the next begins
         independent: allow image fields with different random geometry. By default that is an error, because
             an image and its mask would not match. Equal geometry draws equal values for both fields, also
             with colour ops between
@@ -595,11 +596,13 @@ class Loader(Generic[B_co]):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Resumes from a state: the next iteration continues where the state was taken.
 
-        A state at the end of an epoch continues with the next epoch.
+        A state at the end of an epoch continues with the next epoch. A file of ``leat load --state`` has such a state, too.
         """
         if not isinstance(state, Mapping):
             raise ArgumentError(f"state: a dict of state_dict() is expected, not {type(state).__name__}")
         state = dict(state)
+        if "position" not in state and isinstance(state.get("loader"), Mapping):
+            state = dict(state["loader"])
         try:
             text = json.dumps(state)
         except (TypeError, ValueError, RecursionError) as error:

@@ -56,7 +56,7 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
         shuffle: seed to shuffle the samples with
         keys: of packs, only these, in this order: a file with one per line, or a list
         select: of packs, only the samples of this selection (``leat.select``, or the rows that a dedup keeps)
-        shard_bytes, page_bytes, memory: sizes in bytes or text ("10G"); shards are 1 MiB or more
+        shard_bytes, page_bytes, memory: sizes in bytes or text ("10G"); shards are 1 MiB or more, pages 512 KiB if not given
         on_error: "fail", or "skip" to leave out and count samples that cannot be packed; an outage of remote
             storage still ends the run
         strict: folders: take every file for a sample, hidden ones too; else hidden files and folders and files
@@ -238,7 +238,7 @@ def split(path: Path, parts: Mapping[str, float], output: Path | None = None, *,
     if not isinstance(parts, Mapping) or not parts:
         raise ArgumentError('parts: a dict of names and shares is expected, such as {"train": 0.9, "val": 0.1}')
     names = {_check.text("parts", name): _check.real(f"parts: {name}", share, -1e300, 1e300) for name, share in parts.items()}
-    bad = next((name for name in names if "/" in name or not name), None)
+    bad = next((name for name in names if "/" in name or not name.strip(".")), None)
     if bad is not None:
         raise ArgumentError(f"parts: {bad!r} is not a name of a part")
     folder, base = os.path.dirname(source), _check.file_name(source)

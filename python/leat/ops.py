@@ -69,7 +69,7 @@ class _Param:
         if math.isnan(number) or (whole and not number.is_integer()):
             raise ArgumentError(f"{where}: {shown(value)} is not a {'whole ' * whole}number")
         if self.min is not None and not self.min <= number <= self.max:
-            raise ArgumentError(f"{where}: {shown(value)} is out of range ({self.min:g} to {self.max:g})")
+            raise ArgumentError(f"{where}: {shown(value)} is out of range ({self.min:.16g} to {self.max:.16g})")
         return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
 
     def _choice(self, where: str, value: object) -> str:
@@ -88,7 +88,7 @@ class _Param:
         return inspect.Parameter(self.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
 
     def doc(self) -> str:
-        limits = f" ({self.min:g} to {self.max:g})" if self.min is not None and not self.choices else ""
+        limits = f" ({self.min:.16g} to {self.max:.16g})" if self.min is not None and not self.choices else ""
         words = f" ({', '.join(self.choices)})" if self.choices else ""
         given = "" if self.default is None else f"; default {self.default or 'False'}"
         return f"    {self.name}: {self.help}{limits}{words}{given}"

@@ -187,6 +187,8 @@ def test_ops():
     ("progress: 3 cannot be called", lambda: leat.pack("x", "x.leat", progress=3)),
     ("keys: 3 is not a list", lambda: leat.pack("x", "x.leat", keys=3)),
     ("source: None is not a path", lambda: leat.pack(None, "x.leat")),
+    ("parts: '..' is not a name of a part", lambda: leat.split("x.leat", {"..": 0.5})),
+    ("batch_size: 0 is out of range (1 to 1048576)", lambda: leat.train("x.leat", output="x", batch_size=0)),
     ("source: the list of paths is empty", lambda: leat.pack([], "x.leat")),
     ("output: 3 is not a path", lambda: leat.pack("x", 3)),
     ("folder: 3 is not a path", lambda: leat.export("x", 3)),

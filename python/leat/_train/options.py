@@ -65,7 +65,7 @@ class Option(NamedTuple):
         if math.isnan(number) or whole and not number.is_integer():
             raise ArgumentError(f"{self.name}: {value!r} is not a {'whole ' * whole}number")
         if self.min is not None and not self.min <= number <= self.max:
-            raise ArgumentError(f"{self.name}: {value!r} is out of range ({self.min:g} to {self.max:g})")
+            raise ArgumentError(f"{self.name}: {value!r} is out of range ({self.min:.16g} to {self.max:.16g})")
         return int(number) if whole else number
 
 

@@ -140,6 +140,10 @@ $ leat split p.leat --parts ../one=0.5,two=0.5
 ! leat split: --parts: "../one=0.5": a name cannot have a "/"; --output sets the folder
 = 2
 
+$ leat split p.leat --parts ..=0.5,two=0.5
+! leat split: --parts: ".." is not a name of a part
+= 2
+
 $ leat split p.leat --parts one=0
 ! leat split: --parts: the share of part 1 is 0, not above 0 and up to 1
 = 2
