@@ -261,8 +261,8 @@ const char *cli_s(uint64_t count);
 const char *cli_styled(const cli *c, cli_style style);
 
 /* Print one line on stderr. cli_say prints without prefix, and not with --quiet. cli_tell always prints: for
- * results, when stdout is used for other data. cli_warn always prints "leat CMD: warning: …". All add the
- * newline and do not disturb a progress bar. */
+ * results, when stdout is used for other data, and for the remedy of an error. cli_warn always prints "leat
+ * CMD: warning: …". All add the newline and do not disturb a progress bar. */
 void cli_say(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
 void cli_tell(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
 void cli_warn(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);

@@ -331,7 +331,7 @@ int cli_fail(cli *c, const leat_error *err)
 int cli_fail_output(cli *c, const leat_error *err)
 {
     const int exit_code = cli_fail(c, err);
-    if (err->code == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
+    if (err->code == LEAT_EEXIST) cli_tell(c, "--force replaces what is there");
     return exit_code;
 }
 
@@ -364,9 +364,9 @@ int cli_fail_result(cli *c, const char *output, const leat_error *err)
     const int exit_code = cli_fail_output(c, err);
     if (!cli_is_stop(c, err)) return exit_code;
     const char *kept = kept_of(output);
-    if (!kept) cli_say(c, "interrupted: nothing was written");
+    if (!kept) cli_tell(c, "interrupted: nothing was written");
     else
-        cli_say(c, "interrupted: %s was not written; the same command continues from %s%s", output, output,
-                kept);
+        cli_tell(c, "interrupted: %s was not written; the same command continues from %s%s", output, output,
+                 kept);
     return exit_code;
 }

@@ -222,7 +222,7 @@ static int run(cli *c)
     cli_progress_end(&bar);
     if (rc == 0) return finish(c, &o, &st);
     code = cli_fail(c, &err);
-    if (st.resumable && rc != LEAT_EDATA) cli_say(c, "what was done is kept: --resume continues from there");
+    if (st.resumable && rc != LEAT_EDATA) cli_tell(c, "what was done is kept: --resume continues from there");
     return code;
 }
 

@@ -267,7 +267,7 @@ static int facts_of(const char *text, size_t len, leat_doctor_diagnosis *d, leat
     LEAT_TRY(leat_doctor_facts_parse(&facts, text, len, err));
     leat_doctor_facts_init(&none);
     if (memcmp(&facts, &none, sizeof facts) == 0)
-        return leat__fail(err, LEAT_EINVAL,
+        return leat__fail(err, LEAT_EDATA,
                           "describes no run: it has no facts (give the file of a run, or the "
                           "output of leat doctor --json)");
     return leat_doctor_judge(&facts, d, sizeof *d, err);

@@ -101,7 +101,7 @@ static int run(cli *c)
     cli_progress_end(&w.bar);
     if (w.failed == 1 && strcmp(w.first.message, err.message) != 0)
         cli_warn(c, "not exported: %s", w.first.message);
-    if (rc == LEAT_ECANCELED && cli_interrupted(c))
+    if (cli_is_stop(c, &err))
         cli_say(c, "stopped by a signal; written to %s: %llu sample%s, %llu file%s", o.folder,
                 (unsigned long long)st.samples, cli_s(st.samples), (unsigned long long)st.files,
                 cli_s(st.files));
@@ -128,7 +128,8 @@ static int run(cli *c)
                 leat__format_bytes(st.bytes, size, sizeof size), o.folder);
     if (rc == 0) return CLI_OK;
     int exit_code = cli_fail(c, &err);
-    if (rc == LEAT_EEXIST && !o.replace) cli_say(c, "--force replaces files that were there before this run");
+    if (rc == LEAT_EEXIST && !o.replace)
+        cli_tell(c, "--force replaces files that were there before this run");
     return exit_code == CLI_USAGE ? CLI_DATA : exit_code; /* CLI_USAGE would mean that nothing was done */
 }
 

@@ -384,7 +384,7 @@ static int run(cli *c)
     leat_loader_close(&j.loader);
     load_mix_reset(&j.mix);
     load_flags_reset(&j.flags);
-    if (rc == LEAT_ECANCELED && cli_interrupted(c))
+    if (cli_is_stop(c, &err))
         cli_say(c, "stopped by a signal after %" PRIu64 " sample%s%s%s", j.total, cli_s(j.total),
                 cli_str(c, "state") != NULL ? "; --resume continues from " : "",
                 cli_str(c, "state") != NULL ? cli_str(c, "state") : "");

@@ -281,8 +281,8 @@ const cli_command cli_cmd_pack = {
         "have a meaning, all others become fields; without a key, the path is the key. Several tar shards or "
         "several packs are "
         "joined.\n\n"
-        "A condition compares int and float fields, class names and key with ==, !=, <, <=, >, "
-        ">= (0 <= label < 10), 'in [1, 2]', 'in 1..5' (both ends included) and their 'not in', "
+        "A condition compares int and float fields, class names and key with == or =, !=, <, <=, "
+        ">, >= (0 <= label < 10), 'in [1, 2]', 'in 1..5' (both ends included) and their 'not in', "
         "joined by and, or, not and parentheses. "
         "Names with other letters stand in `backquotes`. Text is written 'so' or \"so\".",
     .args = (const cli_arg_spec[]){{.name = "SRC",

@@ -81,25 +81,25 @@ int cli_packing_fail(cli *c, const leat_ingest_opts *o, const leat_ingest_stats 
     /* equal keys of a merge are also LEAT_EEXIST, found before anything is written: no option helps */
     if (err->code == LEAT_EEXIST && o->merge && !leat__str_starts(err->message, o->output)) return code;
     if (err->code == LEAT_EEXIST && st->samples > 0 && leat__path_remote(o->output))
-        cli_say(c, "--force --resume uploads it and replaces what is there");
+        cli_tell(c, "--force --resume uploads it and replaces what is there");
     else if (err->code == LEAT_EEXIST && !o->resume && may_resume(o->output))
-        cli_say(c, "--resume continues an unfinished pack; --force replaces what is there");
-    else if (err->code == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
+        cli_tell(c, "--resume continues an unfinished pack; --force replaces what is there");
+    else if (err->code == LEAT_EEXIST) cli_tell(c, "--force replaces what is there");
     else if (err->code == LEAT_ESTATE && o->resume && !is_in_use(err))
-        cli_say(c, "--force without --resume starts over");
-    else if (needs_setting(err) && st->samples > 0) cli_say(c, "add that option and --force to start over");
+        cli_tell(c, "--force without --resume starts over");
+    else if (needs_setting(err) && st->samples > 0) cli_tell(c, "add that option and --force to start over");
     else if (needs_other_tar(err)) {
-        if (st->samples > 0) cli_say(c, "--force starts over with the new tar");
+        if (st->samples > 0) cli_tell(c, "--force starts over with the new tar");
     } else if (skippable && o->merge)
-        cli_say(c, "%s--on-error skip leaves out samples that cannot be merged",
-                st->samples > 0 ? "--resume " : "");
+        cli_tell(c, "%s--on-error skip leaves out samples that cannot be merged",
+                 st->samples > 0 ? "--resume " : "");
     else if (skippable && st->samples > 0 && !o->append)
-        cli_say(c,
-                "to leave out such samples: --resume --on-error skip; after repairing or removing the file: "
-                "--resume");
-    else if (skippable) cli_say(c, "--on-error skip leaves out samples that cannot be packed");
+        cli_tell(c,
+                 "to leave out such samples: --resume --on-error skip; after repairing or removing the file: "
+                 "--resume");
+    else if (skippable) cli_tell(c, "--on-error skip leaves out samples that cannot be packed");
     else if (st->samples > 0 && err->code != LEAT_ESTATE)
-        cli_say(c, "what is written so far is kept: --resume continues from there");
+        cli_tell(c, "what is written so far is kept: --resume continues from there");
     return code;
 }
 

@@ -73,7 +73,7 @@ $ leat doctor --attach run.json --batch 4
 # a description without facts
 $ echo '{}' > empty.json; leat doctor --attach empty.json
 ! leat doctor: empty.json: describes no run: it has no facts (give the file of a run, or the output of leat doctor --json)
-= 2
+= 4
 
 # JSON of other programs
 $ echo '{"name": "model", "layers": 3}' > model.json; leat doctor --attach model.json

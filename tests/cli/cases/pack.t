@@ -37,8 +37,8 @@ $ leat export photos.leat -o back --json | jget files changed
 0
 same
 
-# it is there already
-$ leat pack photos -o photos.leat; leat pack photos -o photos.leat --resume
+# it is there already; -q keeps what helps against an error
+$ leat pack photos -o photos.leat -q; leat pack photos -o photos.leat --resume
 ! leat pack: photos.leat: already exists
 ! --force replaces what is there
 ! leat pack: photos.leat: already exists
