@@ -279,6 +279,8 @@ char *leat__format_seconds(double seconds, char *out, size_t size)
 {
     if (!isfinite(seconds) || seconds < 0) {
         snprintf(out, size, "-");
+    } else if (seconds > 0 && seconds < 0.5e-6) {
+        snprintf(out, size, "<1us");
     } else if (seconds < 1e-3) {
         snprintf(out, size, "%.0fus", seconds * 1e6);
     } else if (seconds < 1) {

@@ -110,12 +110,14 @@ static int refuse_size(const leat__pipeline *p, leat_error *err)
                               "%s does not give all images one size: add Resize((h, w)), CenterCrop "
                               "or RandomCrop after it, or `collate` pad, list or ragged",
                               p->ops[i].def->name);
+    if (leat__ops_without_reach(p->ops, p->count))
+        return leat__fail(err, LEAT_EINVAL,
+                          "the pipeline does not give all images one size: add "
+                          "RandomResizedCrop, CenterCrop, RandomCrop or Resize((h, w))");
     return leat__fail(err, LEAT_EINVAL,
                       "the pipeline does not give all images one size: add "
-                      "RandomResizedCrop, CenterCrop, RandomCrop or Resize((h, w))%s",
-                      leat__ops_without_reach(p->ops, p->count)
-                          ? ""
-                          : "; or let batches hold images of different size (collate pad, list or ragged)");
+                      "RandomResizedCrop, CenterCrop, RandomCrop or Resize((h, w)); or let batches hold "
+                      "images of different size (`collate` pad, list or ragged)");
 }
 
 /* Sizes that depend on the image need a bound, or memory cannot be planned. */

@@ -115,6 +115,8 @@ static void formats_for_people(void **state)
     assert_string_equal(leat__format_count(999999, t, sizeof t), "1.00M");
     assert_string_equal(leat__format_count(INFINITY, t, sizeof t), "-");
     assert_string_equal(leat__format_seconds(0.00012, t, sizeof t), "120us");
+    assert_string_equal(leat__format_seconds(0, t, sizeof t), "0us");
+    assert_string_equal(leat__format_seconds(1e-7, t, sizeof t), "<1us");
     assert_string_equal(leat__format_seconds(0.25, t, sizeof t), "250ms");
     assert_string_equal(leat__format_seconds(12.34, t, sizeof t), "12.3s");
     assert_string_equal(leat__format_seconds(125, t, sizeof t), "2m05s");
