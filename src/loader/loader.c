@@ -504,8 +504,8 @@ static int judge_batch(leat_loader *l, const leat__frame *f, leat_error *err)
     LEAT_TRY(quarantine(l, f, err));
     if (l->opts.max_bad > 0 && l->bad > l->opts.max_bad)
         return leat__fail(err, LEAT_EDATA,
-                          "%llu bad samples in epoch %llu, more than the %llu allowed; last: %s",
-                          (unsigned long long)l->bad, (unsigned long long)l->epoch,
+                          "%llu bad sample%s in epoch %llu, more than the %llu allowed; last: %s",
+                          (unsigned long long)l->bad, leat__plural(l->bad), (unsigned long long)l->epoch,
                           (unsigned long long)l->opts.max_bad, f->bad->error.message);
     return 0;
 }
