@@ -205,8 +205,14 @@ static int collate_process(void *cookie, void *ctx, leat_task *task, leat_error 
     }
     leat__frame_ref(f);
     leat__trace_end("collate", begin, (int64_t)f->batch.index);
-    /* the rows move from the runs to the batch, and their bytes with them */
-    for (uint32_t i = 0; i < task->member_count; i++) task->members[i]->bytes = 0;
+    /* the rows move from the runs to the batch, and their bytes with them. The runs may be closed after the
+     * batch has been released, when its bytes are no longer charged, so they must not keep its memory. */
+    for (uint32_t i = 0; i < task->member_count; i++) {
+        leat__run *r = task->members[i]->data;
+        task->members[i]->bytes = 0;
+        leat__frame_unref(r->frame);
+        r->frame = NULL;
+    }
     task->data = f;
     task->bytes = f->bytes + leat__frame_tile_bytes(f);
     task->release = release_frame;

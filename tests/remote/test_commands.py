@@ -67,10 +67,13 @@ class Planning(unittest.TestCase):
     def test_a_slow_server_limits_random(self) -> None:
         proxy = Proxy(World.weed.port, latency=0.1)
         env = environment(proxy.port)
-        plan = self.plan(remote("one.leat"), "--order", "random", env=env)
+        many = ("--order", "random", "--samples", "10000000")
+        plan = self.plan(remote("one.leat"), *many, "--memory", "256M", env=env)
         self.assertGreater(plan["facts"]["latency_seconds"], 0.09)
         self.assertLess(plan["speed"]["rates"]["io"]["mid"], 64 / 0.09)
         self.assertIn("quasi_random", json.dumps(plan["what_if"]) + plan["no_gain"])
+        own = self.plan(remote("one.leat"), "--order", "random", env=env)  # in memory: pages are read, not samples
+        self.assertLess(own["traffic"]["epoch_requests"], own["facts"]["samples"])
         proxy.stop()
 
     def test_a_prefix_of_images(self) -> None:
