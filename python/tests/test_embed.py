@@ -124,6 +124,7 @@ def test_a_signal_ends_the_command_with_a_line(photos, tmp_path, written, line, 
     words = {"args": [os.fspath(photos)], "output": str(tmp_path / "v.leat"), "model": "tiny", "batch_size": 4, "threads": 1}
     program = f"""
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
 from leat._train import __main__, embedding
 real, count = embedding._Parts.write, []
 def stopped(self, part, rows):
@@ -136,7 +137,7 @@ embedding._Parts.write = stopped
 embedding._PART = 2
 sys.exit(__main__.main("embed", {json.dumps(words)!r}))
 """
-    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
     assert (child.returncode, child.stdout, child.stderr) == (code, "", line.format(tmp_path / "v.leat"))
 
 

@@ -16,6 +16,7 @@
 #include "loader/footprint.h"
 #include "loader/kept.h"
 #include "loader/remote_pages.h"
+#include "loader/state.h"
 
 /* Single-GPU guide, "Memory budget": OS + base ~3 GB, PyTorch ~2 GB (per training process). */
 #define OS_BYTES (3 * PLAN_GB)
@@ -24,6 +25,12 @@
 #define GUIDE_OVERHEAD (230e6 / 154140672.0)
 /* Private memory of a forked worker (interpreter, decoder, pages touched): an estimate. */
 #define WORKER_BYTES (PLAN_GB / 4)
+/* libcurl, with all that it loads, and each request in flight: measured with packs of 43 MB. Neighbours are
+ * joined to fewer requests in a sequential order. */
+#define CLIENT_CODE (UINT64_C(5500) << 10)
+#define REQUEST_BYTES (UINT64_C(72) << 10)
+#define REQUESTS_MANY 64
+#define REQUESTS_FEW 16
 /* Batches in a process-based trainer outside the queue: pin thread, being copied, in use. */
 #define PINNED_BATCHES 3
 /* Bytes of a row other than its pixels: the label and the sample's number. */
@@ -138,6 +145,15 @@ static void cap_by_dataset(const leat_plan_facts *f, const leat__footprint_facts
     out->reading = reading;
 }
 
+/* Returns the memory of the HTTP client, outside the budget: its code, unless a measured process has it, and
+ * the requests in flight. */
+static uint64_t client_bytes(const leat_plan_facts *f)
+{
+    if (!leat__plan_remote(f)) return 0;
+    uint64_t requests = leat__order_shuffled(leat__plan_order(f)) ? REQUESTS_MANY : REQUESTS_FEW;
+    return (f->process_bytes > 0 ? 0 : CLIENT_CODE) + requests * REQUEST_BYTES;
+}
+
 /* Computes the memory with the loader's own function (loader/footprint.h) for these facts. */
 static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
 {
@@ -157,6 +173,8 @@ static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
                                   arrive many at a time: all queues may fill */
                                .busy = f->gpus == 0 && !leat__plan_remote(f) ? leat__plan_busy(f) : 1};
     leat__footprint_of(&k, out);
+    out->process += client_bytes(f);
+    out->resident += client_bytes(f);
     if (f->samples > 0 && f->batch > 0) cap_by_dataset(f, &k, out);
 }
 
