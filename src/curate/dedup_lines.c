@@ -672,6 +672,13 @@ static int cut_windows(const lines *l, worker *w, leat__text_chunk *c, uint64_t 
     return w->now.status == 0 ? 0 : leat__fail_nomem(err, w->now.len, "a document");
 }
 
+/* Drops the newline before a last line that was taken out, or all white space before a paragraph. */
+static void drop_end(leat__buf *text, uint32_t level)
+{
+    if (level == LEAT_LEVEL_PARAGRAPH) text->len = cut_blanks((const uint8_t *)text->data, 0, text->len);
+    else if (text->len > 0 && text->data[text->len - 1] == '\n') text->len--;
+}
+
 /* Writes the remaining text to w->now and counts its pieces. */
 static int cut_text(const lines *l, worker *w, leat__text_chunk *c, uint64_t *piece, uint64_t *pieces,
                     uint64_t *removed, leat_error *err)
@@ -694,11 +701,7 @@ static int cut_text(const lines *l, worker *w, leat__text_chunk *c, uint64_t *pi
         *removed += last;
         at = p.next;
     }
-    /* drop the newline before a last line without one, or the blank lines before a paragraph */
-    while (last && text[len - 1] != '\n' && w->now.len > 0 && w->now.data[w->now.len - 1] == '\n') {
-        w->now.len--;
-        if (l->d->opts->level == LEAT_LEVEL_LINE) break;
-    }
+    if (last && text[len - 1] != '\n') drop_end(&w->now, l->d->opts->level);
     return w->now.status == 0 ? 0 : leat__fail_nomem(err, w->now.len, "a document");
 }
 

@@ -100,6 +100,9 @@ static void blank_lines_stay(void **state)
     o.replace = 1;
     dedup_ok(&o, &st);
     is_file("bl/kept-00000.jsonl", "{\"text\":\"alpha\\n\\n\"}\n{\"text\":\"y\"}\n");
+    put_text("bl.jsonl", "{\"text\":\"alpha\\n\"}\n{\"text\":\"q\\n\\n\\t\\nalpha\"}\n");
+    dedup_ok(&o, &st);
+    is_file("bl/kept-00000.jsonl", "{\"text\":\"alpha\\n\"}\n{\"text\":\"q\"}\n");
 }
 
 /* Lines are added between the passes: nothing is read beyond what the first pass counted. */
