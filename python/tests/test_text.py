@@ -160,6 +160,182 @@ def test_dedup(docs, tmp_path):
         leat.dedup_text(docs, tmp_path / "y", memory="1M")
 
 
+def similar(a: list[int], b: list[int]) -> float:
+    """The similarity that leat estimates: of one byte per value of the signatures."""
+    equal = sum((x * 0x9e3779b1 & 0xffffffff) >> 24 == (y * 0x9e3779b1 & 0xffffffff) >> 24 for x, y in zip(a, b))
+    return (equal / len(a) - 1 / 256) / (1 - 1 / 256)
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_components_are_those_of_all_similar_pairs_of_a_band(tmp_path, copies):
+    """Chains of edited documents, in any order: each pair that shares a band is an edge if it is similar."""
+    rng = random.Random(7)
+    texts = []
+    for chain in range(30):
+        words = [f"w{chain}x{i}" for i in range(100)]
+        for step in range(8):
+            at = rng.randrange(88)
+            words = words[:at] + [f"c{chain}s{step}n{i}" for i in range(rng.randrange(4, 14))] + words[at + 8:]
+            texts += [" ".join(words)] * copies
+    rng.shuffle(texts)
+    bands, rows, threshold = 20, 5, 0.6
+    signatures = leat.text_signatures(texts, compatible="datasketch", values=bands * rows)
+    group = list(range(len(texts)))
+    for a in range(len(texts)):
+        for b in range(a):
+            x, y = signatures[a], signatures[b]
+            shared = any(x[k:k + rows] == y[k:k + rows] for k in range(0, bands * rows, rows))
+            if shared and similar(x, y) >= threshold:
+                old, new = group[a], group[b]
+                group = [new if g == old else g for g in group]
+    places = list(range(len(texts)))
+    for keep in ("first", "longest"):
+        rng.shuffle(places)
+        path = tmp_path / f"{keep}.jsonl"
+        path.write_text("".join(json.dumps({"id": str(i), "text": texts[i]}) + "\n" for i in places))
+        report = leat.dedup_text(path, tmp_path / keep, compatible="datasketch", bands=bands, rows=rows, threshold=threshold,
+                                 clusters="components", keep=keep)
+        assert report["kept"] == len(set(group)) < len(texts) / copies
+        clusters = read(tmp_path / keep / "clusters.jsonl")
+        assert all(group[int(c["id"])] == group[int(c["kept"])] for c in clusters)
+
+
+def test_scores_read_back_equal(tmp_path):
+    """Scores in files are those of `score_text`, to the last bit; whole numbers stay whole."""
+    texts = [f"{'word ' * n}and {'a' * n} longer, longer text. It ends!" for n in range(1, 40)]
+    write(tmp_path / "in.jsonl", [{"id": i, "text": text} for i, text in enumerate(texts)])
+    exact = leat.score_text(texts)
+    leat.filter_text(tmp_path / "in.jsonl", tmp_path / "all", score_only=True)
+    rows = read(tmp_path / "all" / "scores-00000.jsonl")
+    assert all([row[name] for row in rows] == list(values) for name, values in exact.items())
+    assert all(isinstance(row["words"], int) for row in rows)
+    leat.filter_text(tmp_path / "in.jsonl", tmp_path / "some", columns="+mean_word_length", rules={"mean_word_length.min": 1 / 0.19})
+    kept = {row["id"]: row["mean_word_length"] for row in read(tmp_path / "some" / "kept-00000.jsonl")}
+    kept |= {row["id"]: row["score"] for row in read(tmp_path / "some" / "reasons.jsonl")}
+    assert [kept[i] for i in range(len(texts))] == list(exact["mean_word_length"])
+    assert read(tmp_path / "some" / "reasons.jsonl")[0]["threshold"] == 1 / 0.19
+
+
+def test_filter_columns(docs, tmp_path):
+    leat.filter_text(docs, tmp_path / "c", rules={"words.min": 5}, columns=["score", "id", "+words"])
+    assert read(tmp_path / "c" / "kept-00000.jsonl")[1] == {"score": 1, "id": "d1", "words": 60}
+    assert (tmp_path / "c" / "kept-00000.jsonl").read_text().startswith('{"score": 0,"id": "d0","words":60}')
+    leat.filter_text(docs, tmp_path / "w", columns="+chars")
+    assert read(tmp_path / "w" / "kept-00000.jsonl")[6] == {"id": "short", "text": "two words", "chars": 9}
+    with pytest.raises(leat.ArgumentError, match="did you mean words"):
+        leat.filter_text(docs, tmp_path / "x", columns="+wrds")
+
+
+def test_filter_says_which_columns_are_missing(docs, tmp_path):
+    assert "columns_missing" not in leat.filter_text(docs, tmp_path / "a", columns="id,text,+words")
+    report = leat.filter_text(docs, tmp_path / "b", columns="nosuch,text,none", threads=2)
+    assert report["columns_missing"] == "nosuch,none"
+
+
+def test_filter_languages(tmp_path):
+    model = Path(__file__).parents[2] / "tests" / "data" / "lid.ftz"
+    docs = write(tmp_path / "l.jsonl", [{"text": "the language of this line is english and it has words"},
+                                        {"text": "die sprache dieser zeile ist deutsch und sie hat wörter"}])
+    report = leat.filter_text(docs, tmp_path / "l", lid=model, lang=["de"], lang_min=0.5, columns="+lang,+lang_score")
+    assert report["kept"] == 1 and report["rules"][0]["rule"] == "lang_match.min"
+    row = read(tmp_path / "l" / "kept-00000.jsonl")[0]
+    assert row["lang"] == "de" and 0.5 < row["lang_score"] <= 1
+    with pytest.raises(leat.ArgumentError, match="did you mean"):
+        leat.filter_text(docs, tmp_path / "x", lid=model, lang="enn")
+    with pytest.raises(leat.DataError, match="not a fastText model"):
+        leat.filter_text(docs, tmp_path / "x", lid=docs, lang="en")
+
+
+def test_filter_report(docs, tmp_path):
+    pages = [tmp_path / "r.html", tmp_path / "r.json"]
+    result = leat.filter_text(docs, None, rules={"words.min": 61}, report=pages, look=2, explain="d1")
+    assert [(row["kind"], row["kept"]) for row in result["looked"]] == [
+        ("kept", True)] * 2 + [("dropped", False)] * 2 + [("borderline", row["kept"]) for row in result["looked"][4:]]
+    assert result["looked"][2]["rules"][0]["rule"] == "words.min" and result["explained"][0]["id"] == "d1"
+    data = json.loads(pages[1].read_text())
+    assert data["funnel"][-1]["documents"] == result["kept"] and data["examples"][0]["rule"] == "words.min"
+    assert pages[0].read_text().startswith("<!DOCTYPE html>")
+    with pytest.raises(leat.ArgumentError, match="must end in"):
+        leat.filter_text(docs, None, rules={"words.min": 5}, report=tmp_path / "r.txt")
+
+
+def test_dedup_report(docs, tmp_path):
+    rows = [json.loads(line) for line in docs.read_text().splitlines()]
+    write(docs, rows + rows[:2])
+    leat.dedup_text(docs, tmp_path / "d", kind="exact", report=[tmp_path / "d.json", tmp_path / "d.html"])
+    data = json.loads((tmp_path / "d.json").read_text())
+    assert data["sizes"] == [{"from": 2, "to": 2, "clusters": 2, "documents": 4}]
+    assert data["largest"][0] == {"kept": "d0", "documents": 2} and "leat dedup exact" in (tmp_path / "d.html").read_text()
+
+
+def test_dedup(docs, tmp_path):
+    plan = leat.dedup_text(docs, tmp_path / "p", plan=True)
+    assert plan["plan_documents"] == 7 and plan["documents"] == 0 and not (tmp_path / "p").exists()
+    assert leat.dedup_text(docs, None, plan=True)["plan_disk"] == plan["plan_disk"]
+    with pytest.raises(leat.ArgumentError, match="output: is needed"):
+        leat.dedup_text(docs, None)
+    calls = []
+    report = leat.dedup_text(docs, tmp_path / "f", threshold=0.6, bands=40, rows=2, progress=lambda *a: calls.append(a))
+    assert report["removed"] == 5 and report["below_threshold"] == 0
+    clusters = read(tmp_path / "f" / "clusters.jsonl")
+    assert {c["kept"] for c in clusters} == {"d0"} and all(c["similarity"] >= 0.6 for c in clusters)
+    report = leat.dedup_text(docs, tmp_path / "k", threshold=0.6, bands=40, rows=2, keep="field", keep_field="score",
+                             clusters="components", bands_per_iteration=10, memory="64M", threads=1, checkpoint=1)
+    assert report["passes"] == 4
+    assert {c["kept"] for c in read(tmp_path / "k" / "clusters.jsonl")} == {"d5"}
+    assert leat.dedup_text(docs, tmp_path / "e", kind="exact", normalize=True)["removed"] == 0
+    leat.dedup_text(docs, tmp_path / "i", kind="exact", index=True)
+    assert leat.dedup_text(docs, tmp_path / "l", kind="exact", level="line")["pieces_removed"] == 0
+    with pytest.raises(leat.Error, match="whole documents"):
+        leat.dedup_text(docs, tmp_path / "l2", kind="exact", level="line", index=True)
+    again = leat.dedup_text(docs, tmp_path / "j", kind="exact", against=tmp_path / "i")
+    assert again["kept"] == 0 and again["removed_against"] == again["documents"]
+    with pytest.raises(leat.ArgumentError):
+        leat.dedup_text(docs, tmp_path / "x", kind="exact", bands=3)
+    with pytest.raises(leat.BudgetError):
+        leat.dedup_text(docs, tmp_path / "y", memory="1M")
+
+
+def similar(a: list[int], b: list[int]) -> float:
+    """The similarity that leat estimates: of one byte per value of the signatures."""
+    equal = sum((x * 0x9e3779b1 & 0xffffffff) >> 24 == (y * 0x9e3779b1 & 0xffffffff) >> 24 for x, y in zip(a, b))
+    return (equal / len(a) - 1 / 256) / (1 - 1 / 256)
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_components_are_those_of_all_similar_pairs_of_a_band(tmp_path, copies):
+    """Chains of edited documents, in any order: each pair that shares a band is an edge if it is similar."""
+    rng = random.Random(7)
+    texts = []
+    for chain in range(30):
+        words = [f"w{chain}x{i}" for i in range(100)]
+        for step in range(8):
+            at = rng.randrange(88)
+            words = words[:at] + [f"c{chain}s{step}n{i}" for i in range(rng.randrange(4, 14))] + words[at + 8:]
+            texts += [" ".join(words)] * copies
+    rng.shuffle(texts)
+    bands, rows, threshold = 20, 5, 0.6
+    signatures = leat.text_signatures(texts, compatible="datasketch", values=bands * rows)
+    group = list(range(len(texts)))
+    for a in range(len(texts)):
+        for b in range(a):
+            x, y = signatures[a], signatures[b]
+            shared = any(x[k:k + rows] == y[k:k + rows] for k in range(0, bands * rows, rows))
+            if shared and similar(x, y) >= threshold:
+                old, new = group[a], group[b]
+                group = [new if g == old else g for g in group]
+    places = list(range(len(texts)))
+    for keep in ("first", "longest"):
+        rng.shuffle(places)
+        path = tmp_path / f"{keep}.jsonl"
+        path.write_text("".join(json.dumps({"id": str(i), "text": texts[i]}) + "\n" for i in places))
+        report = leat.dedup_text(path, tmp_path / keep, compatible="datasketch", bands=bands, rows=rows, threshold=threshold,
+                                 clusters="components", keep=keep)
+        assert report["kept"] == len(set(group)) < len(texts) / copies
+        assert {(group[int(c["id"])]) for c in read(tmp_path / keep / "clusters.jsonl")} <= {
+            group[int(c["kept"])] for c in read(tmp_path / keep / "clusters.jsonl")}
+
+
 def test_scores():
     one = leat.score_text("The cat sat on the mat. Héllo!")
     assert one["words"] == 7 and one["sentences"] == 2

@@ -143,6 +143,13 @@ typedef struct leat__dedup_edge {
     uint32_t later, earlier; /* rank or line */
 } leat__dedup_edge;
 
+/* Returns the root of x in a forest of documents, in which a root is above itself. */
+static inline uint32_t leat__dedup_root(uint32_t *up, uint32_t x)
+{
+    while (up[x] != x) x = up[x] = up[up[x]];
+    return x;
+}
+
 /* The decision about a line: kept when kept_for is the line itself. */
 typedef struct leat__dedup_decision {
     uint32_t kept_for; /* line of the document that is kept instead */

@@ -2,13 +2,18 @@
  *
  * The second phase: buckets of documents with equal digests, band by band and part by part.
  *
- * The documents of a bucket are taken in order. The first is a leader. Every other document is compared with
- * the leaders. If it is similar to one, it gets an edge to that leader; otherwise it becomes a leader too. So
- * a bucket of m similar documents takes m comparisons, not m^2.
+ * The documents of a bucket are taken in order, and each is compared with the members of the bucket.
+ *
+ * Stars: if it is similar to a member, it gets an edge to that member; otherwise it becomes a member. So a
+ * bucket of m similar documents takes m comparisons, not m^2.
+ *
+ * Components: every document becomes a member, unless its sketch is equal to that of one. Members that edges
+ * connect are a group. A document is compared with each group until it is similar to a member, and the edge
+ * joins it to the group. So the edges connect what the similar pairs of the bucket connect.
  *
  * Each thread groups a part of a band (a unit); the caller's thread writes their edges in order. A unit that
  * does not fit the memory is grouped in windows: ranges in the order of digests, then of documents. A bucket
- * may continue in the next window, with its leaders. So a bucket of any size fits.
+ * may continue in the next window, with its members. So a bucket of any size fits.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +24,9 @@
 #include "curate/dedup.h"
 #include "curate/thread_team.h"
 
-#define LEADERS_MAX 16 /* per bucket; later documents are compared only with these */
+#define NONE UINT32_MAX
+/* Sketches of the members of a bucket, per thread. Later documents are compared only with these. */
+#define MEMBERS_BYTES (512u << 10)
 #define DIGIT_BITS 11
 #define DIGIT_MASK ((1u << DIGIT_BITS) - 1)
 #define DIGITS 3 /* digits of the digest used for sorting; the other bits are compared */
@@ -42,10 +49,11 @@ typedef struct sorter {
     uint64_t candidates;
     leat__band_segment *segment; /* segments of the unit */
     char path[4096];             /* path of the unit's file, if it has one */
-    uint64_t digest;             /* of the last bucket, which has these leaders */
-    uint32_t leaders;
-    uint8_t leader[LEADERS_MAX][LEAT__SKETCH_MAX];
-    uint32_t leader_id[LEADERS_MAX];
+    uint64_t digest;             /* of the last bucket, which has these members */
+    uint32_t members, members_most, groups;
+    uint8_t *sketch; /* of each member */
+    uint32_t *id;    /* document of each member */
+    uint32_t *up;    /* forest of the members; a tree is a group */
     int rc;
     leat_error err;
 } sorter;
@@ -57,7 +65,7 @@ typedef struct grouping {
     uint32_t sorters;
     uint64_t room;     /* capacity of each sorter, in records */
     uint32_t segments; /* segments per unit */
-    uint32_t *last;    /* the leader of each document's last edge, so that no edge is written twice */
+    uint32_t *last;    /* the other end of each document's last edge, so that no edge is written twice */
     leat__band_segment *segment;
     leat__dedup_fill fill; /* NULL: a unit is a file of the spill set */
     void *cookie;
@@ -134,26 +142,61 @@ static int put_edge(grouping *g, leat__dedup_edge e, leat_error *err)
     return leat__spill_put(&d->edge, part, &e, sizeof e, err);
 }
 
+static void add_member(const leat__dedup *d, sorter *s, uint32_t document, const uint8_t *sketch,
+                       uint32_t group)
+{
+    const uint32_t k = s->members;
+    if (k == s->members_most) return;
+    memcpy(s->sketch + (size_t)k * d->sketch_bytes, sketch, d->sketch_bytes);
+    s->id[k] = document;
+    s->up[k] = group != NONE ? group : k;
+    s->groups += group == NONE;
+    s->members++;
+}
+
+/* Returns how many bytes of the sketch are equal to those of member k. */
+static uint32_t compare(const leat__dedup *d, sorter *s, const uint8_t *sketch, uint32_t k)
+{
+    s->candidates++;
+    return leat__sketch_equal(s->sketch + (size_t)k * d->sketch_bytes, sketch, d->sketch_bytes);
+}
+
+static void put_to_star(const leat__dedup *d, sorter *s, uint32_t document, const uint8_t *sketch)
+{
+    leat__dedup_edge *edge = (leat__dedup_edge *)s->b;
+    uint32_t k = 0;
+    while (k < s->members && compare(d, s, sketch, k) < d->need_equal) k++;
+    if (k < s->members) edge[s->edges++] = (leat__dedup_edge){document, s->id[k]};
+    else add_member(d, s, document, sketch, NONE);
+}
+
+static void put_to_component(const leat__dedup *d, sorter *s, uint32_t document, const uint8_t *sketch)
+{
+    leat__dedup_edge *edge = (leat__dedup_edge *)s->b;
+    uint32_t mine = NONE;
+    for (uint32_t k = 0; k < s->members && (mine == NONE || s->groups > 1); k++) {
+        const uint32_t group = leat__dedup_root(s->up, k);
+        if (group == mine) continue;
+        const uint32_t equal = compare(d, s, sketch, k);
+        if (equal < d->need_equal) continue;
+        edge[s->edges++] = (leat__dedup_edge){document, s->id[k]};
+        s->groups -= mine != NONE;
+        s->up[group] = mine = mine != NONE ? mine : group;
+        if (equal == d->sketch_bytes) return; /* what is similar to it was compared with that member */
+    }
+    add_member(d, s, document, sketch, mine);
+}
+
 /* Handles the records of a bucket that are in this window, in order. */
 static int bucket(leat__dedup *d, sorter *s, const leat__band_record *r, uint64_t n, leat_error *err)
 {
-    leat__dedup_edge *edge = (leat__dedup_edge *)s->b;
     uint8_t sketch[LEAT__SKETCH_MAX];
-    if (r->digest != s->digest) s->leaders = 0;
+    if (r->digest != s->digest) s->members = s->groups = 0;
     s->digest = r->digest;
     for (uint64_t i = 0; i < n; i++) {
         LEAT_TRY(leat__dedup_sketch_of(d, r[i].line, sketch, err));
-        uint32_t k = 0;
-        for (; k < s->leaders; k++) {
-            s->candidates++;
-            if (leat__sketch_equal(s->leader[k], sketch, d->sketch_bytes) >= d->need_equal) break;
-        }
-        if (k < s->leaders) {
-            edge[s->edges++] = (leat__dedup_edge){r[i].line, s->leader_id[k]};
-        } else if (s->leaders < LEADERS_MAX) {
-            memcpy(s->leader[s->leaders], sketch, d->sketch_bytes);
-            s->leader_id[s->leaders++] = r[i].line;
-        }
+        if (d->opts->clusters == LEAT_CLUSTERS_STAR) put_to_star(d, s, r[i].line, sketch);
+        else put_to_component(d, s, r[i].line, sketch);
     }
     return 0;
 }
@@ -258,7 +301,7 @@ static void set_unit(const grouping *g, sorter *s, uint32_t unit)
     s->more = windows > 0;
     s->width = UINT64_MAX / LEAT_MAX(windows, 1);
     s->from = (place){0};
-    s->leaders = 0;
+    s->members = s->groups = 0;
 }
 
 /* Groups the next units, one per thread, and advances *unit. */
@@ -302,9 +345,15 @@ static int open_sorters(grouping *g, uint64_t memory, leat_error *err)
     for (uint32_t i = 0; i < g->sorters; i++) {
         sorter *s = &g->sorter[i];
         s->segment = g->segment + (size_t)i * g->segments;
+        s->members_most = MEMBERS_BYTES / LEAT_MAX(g->d->sketch_bytes, 1);
         s->a = leat__alloc_array(LEAT__MEM_CURATE, g->room, sizeof *s->a);
-        s->b = leat__alloc_array(LEAT__MEM_CURATE, g->room, sizeof *s->b);
-        if (!s->a || !s->b) return leat__fail_nomem(err, g->room * each, "records of a band");
+        /* documents of a window may join all groups of the window before it */
+        s->b = leat__alloc_array(LEAT__MEM_CURATE, g->room + s->members_most, sizeof *s->b);
+        s->sketch = leat__alloc(LEAT__MEM_CURATE, MEMBERS_BYTES);
+        s->id = leat__alloc_array(LEAT__MEM_CURATE, s->members_most, sizeof *s->id);
+        s->up = leat__alloc_array(LEAT__MEM_CURATE, s->members_most, sizeof *s->up);
+        if (!s->a || !s->b || !s->sketch || !s->id || !s->up)
+            return leat__fail_nomem(err, g->room * each, "records of a band");
     }
     return 0;
 }
@@ -364,6 +413,9 @@ static void close_grouping(grouping *g)
     for (uint32_t i = 0; g->sorter && i < g->sorters; i++) {
         leat__free(g->sorter[i].a);
         leat__free(g->sorter[i].b);
+        leat__free(g->sorter[i].sketch);
+        leat__free(g->sorter[i].id);
+        leat__free(g->sorter[i].up);
     }
     leat__free(g->sorter);
     leat__free(g->segment);

@@ -90,19 +90,10 @@ static int resolve_star(resolving *r, const leat__dedup_edge *e, uint64_t n, lea
     return 0;
 }
 
-static uint32_t root(uint32_t *up, uint32_t x)
-{
-    while (up[x] != x) {
-        up[x] = up[up[x]];
-        x = up[x];
-    }
-    return x;
-}
-
 static void join(uint32_t *up, uint32_t a, uint32_t b)
 {
-    a = root(up, a);
-    b = root(up, b);
+    a = leat__dedup_root(up, a);
+    b = leat__dedup_root(up, b);
     if (a < b) up[b] = a;
     else up[a] = b;
 }
@@ -147,7 +138,7 @@ static int resolve_part(resolving *r, uint32_t part, leat_error *err)
 static int decide(resolving *r, uint32_t line, leat__dedup_decision *out, leat_error *err)
 {
     leat__dedup *d = r->d;
-    uint32_t me = d->rank ? d->rank[line] : line, other = root(r->kept_for, me);
+    uint32_t me = d->rank ? d->rank[line] : line, other = leat__dedup_root(r->kept_for, me);
     uint8_t x[LEAT__SKETCH_MAX], y[LEAT__SKETCH_MAX];
     *out = (leat__dedup_decision){line, d->sketch_bytes};
     if (other == me || line < d->against) return 0; /* a new document may connect two of the index */
