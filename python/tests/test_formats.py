@@ -659,6 +659,29 @@ def test_webdataset_and_back(tmp_path):
                 "json": {"i": i}, "raw": b"%d" % i} for i in range(N)])
 
 
+def test_fields_with_names_of_member_kinds_can_be_packed_again(tmp_path):
+    fields = {"image": "image", "png": "image", "label": int, "cls": int, "jpg": bytes, "txt": str, "json": dict, "text": bytes,
+              "mask.png": bytes, "JPEG": "image", "x.cls": int}
+    names = ["jpg", "png.jpg", "cls", "cls.cls", "jpg.bin", "txt", "json", "text.bin", "mask.png.bin", "JPEG.jpg", "x.cls"]
+    with leat.Writer(tmp_path / "p.leat", fields, sync=False) as w:
+        w.append({"image": FILES[0], "png": FILES[1], "label": 1, "cls": 2, "jpg": b"j", "txt": "t", "json": {"a": 1}, "text": b"\xff",
+                  "mask.png": b"m", "JPEG": FILES[2], "x.cls": 3}, key="s0")
+    leat.export(tmp_path / "p.leat", tmp_path / "shards", to="webdataset")
+    with tarfile.open(tmp_path / "shards" / "00000.tar") as tar:
+        assert tar.getnames() == [f"s0.{name}" for name in names]
+    same(pack(tmp_path / "shards" / "00000.tar", tmp_path),
+         [{"image": FILES[0], "label": 1, "cls.cls": 2, "jpg.bin": b"j", "txt": "t", "json": {"a": 1}, "text.bin": b"\xff",
+           "mask.png.bin": b"m", "x.cls": 3}])
+    assert [leat.open(tmp_path / "out.leat")[0][name].file() for name in ("png.jpg", "jpeg.jpg")] == FILES[1:3]
+
+
+def test_bytes_called_image_or_label_stay_bytes_in_tar_shards(tmp_path):
+    with leat.Writer(tmp_path / "p.leat", {"photo": "image", "image": bytes, "label": bytes}, sync=False) as w:
+        w.append({"photo": FILES[0], "image": b"i", "label": b"l"}, key="s0")
+    leat.export(tmp_path / "p.leat", tmp_path / "shards", to="webdataset")
+    same(pack(tmp_path / "shards" / "00000.tar", tmp_path), [{"image": FILES[0], "image.bin": b"i", "label.bin": b"l"}])
+
+
 def test_parquet_and_back(tmp_path):
     pytest.importorskip("pyarrow")
     with leat.Writer(tmp_path / "p.leat", {"image": "image", "label": int, "boxes": ("float32", (None, 4)),

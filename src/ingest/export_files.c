@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <jansson.h>
 
@@ -38,6 +39,7 @@
 #include "ingest/image_encode.h"
 #include "ingest/pixel_file.h"
 #include "ingest/shard_mark.h"
+#include "ingest/source.h"
 #include "ingest/table_writer.h"
 #include "ingest/tar_write.h"
 #include "io/below.h"
@@ -251,13 +253,26 @@ static int set_stem(exporter *x, const char *key, leat_error *err)
     return 0;
 }
 
+/* True when a member whose ending is `name` would be packed as this field, of the type that `ending` gives. A
+ * member "png" or "cls" would become the field "image" or "label". */
+static bool says_field(const char *name, const char *ending)
+{
+    const leat_field_type type = leat__source_member_type(name);
+    size_t n = strlen(name), e = strlen(ending);
+    if (e == 0)
+        return type == LEAT_FIELD_BYTES && strcasecmp(name, "image") != 0 && strcasecmp(name, "label") != 0;
+    if (n == e) return strcmp(name, ending) == 0 && type != LEAT_FIELD_IMAGE && type != LEAT_FIELD_INT;
+    return n > e && name[n - e - 1] == '.' && strcmp(name + n - e, ending) == 0;
+}
+
+/* Writes the value of the field `name`; NULL for the image and the label, which need no name. */
 static int add_member(exporter *x, const char *name, const char *ending, const void *data, size_t len,
                       leat_error *err)
 {
     char ext[300];
-    size_t n = strlen(name), e = strlen(ending);
-    bool has = e == 0 || (n >= e && strcmp(name + n - e, ending) == 0 && (n == e || name[n - e - 1] == '.'));
-    snprintf(ext, sizeof ext, has ? "%.250s" : "%.250s.%s", name, ending);
+    if (!name) snprintf(ext, sizeof ext, "%s", ending);
+    else if (says_field(name, ending)) snprintf(ext, sizeof ext, "%.250s", name);
+    else snprintf(ext, sizeof ext, "%.250s.%s", name, ending[0] ? ending : "bin");
     for (char *p = ext; *p; p++)
         if (*p == '/') *p = '_';
     return write_named(x, leat__buf_str(&x->stem), x->stem.len, ext, data, len, err);
@@ -323,12 +338,12 @@ static int add_field(exporter *x, uint32_t f, leat_error *err)
     switch (field->type) {
     case LEAT_FIELD_IMAGE:
         LEAT_TRY(image_file(x, &v, &data, &len, &ext, err));
-        return add_member(x, (int)f == x->image_field ? ext : field->name, ext, data, len, err);
+        return add_member(x, (int)f == x->image_field ? NULL : field->name, ext, data, len, err);
     case LEAT_FIELD_INT:
         memcpy(&i, v.data, sizeof i);
         snprintf(text, sizeof text, "%lld", (long long)i);
-        ext = strcmp(field->name, "label") == 0 ? "cls" : field->name;
-        return add_member(x, ext, "cls", text, strlen(text), err);
+        return add_member(x, strcmp(field->name, "label") == 0 ? NULL : field->name, "cls", text,
+                          strlen(text), err);
     case LEAT_FIELD_FLOAT:
         memcpy(&d, v.data, sizeof d);
         snprintf(text, sizeof text, "%.17g", d);

@@ -56,6 +56,7 @@ void leat__source_close(leat__source **s);
 bool leat__source_is_image(const char *name); /* by its extension, like the folder source */
 int leat__source_folder(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 int leat__source_tar(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
+leat_field_type leat__source_member_type(const char *ext); /* of a member of a tar shard, by its ending */
 int leat__source_manifest(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 int leat__source_pack(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 

@@ -18,6 +18,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "base/num.h"
@@ -62,7 +63,7 @@ static size_t stem_len(const char *name, size_t len)
     return dot ? (size_t)(dot - name) : len;
 }
 
-static leat_field_type type_of(const char *ext)
+leat_field_type leat__source_member_type(const char *ext)
 {
     const char *last = strrchr(ext, '.');
     last = last ? last + 1 : ext;
@@ -75,7 +76,7 @@ static leat_field_type type_of(const char *ext)
                  {"text", LEAT_FIELD_TEXT}};
     if (leat__codec_of_suffix(last) != LEAT__CODEC_NONE) return LEAT_FIELD_IMAGE;
     for (size_t i = 0; i < LEAT_COUNT(known); i++)
-        if (strcmp(last, known[i].ext) == 0) return known[i].type;
+        if (strcasecmp(last, known[i].ext) == 0) return known[i].type;
     return LEAT_FIELD_BYTES;
 }
 
@@ -91,7 +92,7 @@ static bool field_name(const char *name, size_t len, char *ext, size_t size, con
     }
     ext[n] = 0;
     *field = ext;
-    if (!strchr(ext, '.') && type_of(ext) == LEAT_FIELD_IMAGE) *field = "image";
+    if (!strchr(ext, '.') && leat__source_member_type(ext) == LEAT_FIELD_IMAGE) *field = "image";
     if (strcmp(ext, "cls") == 0) *field = "label";
     return true;
 }
@@ -313,7 +314,7 @@ static void tar_close(leat__source *base)
 /* Adds the field for members with this extension, unless it exists. */
 static int add_field(tar_source *s, const char *ext, const char *name, leat_error *err)
 {
-    leat_field_type type = type_of(ext);
+    leat_field_type type = leat__source_member_type(ext);
     if (leat__source_field_find(&s->base, name) >= 0) return 0;
     int n = leat__source_field(&s->base, name, type, err);
     if (n < 0) return n;
