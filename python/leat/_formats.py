@@ -89,10 +89,11 @@ class Reader:
     classes: Iterable[str] = ()
     ignored: Collection[str] = ()  # names of files that are not part of the data set
     chosen = False  # only some columns are wanted
+    keeps_names = False  # the columns are fields of a pack
     total = 0
 
     def start(self, specs: Mapping[str, object]) -> None:
-        names = _names(specs)
+        names = {name: name for name in specs} if self.keeps_names else _names(specs)
         self.specs, self.columns = specs, list(specs)
         self._fields = _schema.fields({names[name]: spec for name, spec in specs.items()})
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,14 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from . import _check, _leat
+from . import _check, _leat, _schema
 from ._errors import ArgumentError, DataError, Error, ExistsError, NotFoundError, StorageError, reason
 from ._formats import Reader, Sample, Staged, bytes_spec, number
 
 _ROWS = 256  # read at a time
 _TABLE = 64 << 20  # bytes of images written at a time
 _TAIL = 256 << 10  # bytes that opening a remote file reads anyway
-_MARK = {"leat": "export"}  # metadata of leat's own files: --force replaces only these, and their column `key` has the keys
+_MARK = {"leat": "export"}  # metadata of leat's own files: --force replaces only these
+_PACK = "leat.pack"  # metadata of these files: the column of the keys and the types of the fields, as JSON
+_EMPTY = "leat.empty"  # metadata of these files: the shapes of empty arrays that nested lists do not show
 
 
 def _pyarrow() -> Any:
@@ -45,7 +48,8 @@ def _batches(file: Staged, columns: list[str] | None = None) -> tuple[Any, int |
         if _check.file_name(file.name).lower().endswith(".parquet"):
             table = pa.parquet.ParquetFile(path)
             found = table.iter_batches(_ROWS, columns=columns)
-            return table.schema_arrow, table.metadata.num_rows, _named(file.name, found, columns, True)
+            schema = table.schema_arrow.with_metadata({**(table.schema_arrow.metadata or {}), **(table.metadata.metadata or {})})
+            return schema, table.metadata.num_rows, _named(file.name, found, columns, True)
         source = pa.memory_map(path)
         try:
             whole = pa.ipc.open_file(source)
@@ -164,15 +168,11 @@ def _spec(pa: Any, kind: Any, feature: Any) -> object:
         return str
     if name in ("binary", "large_binary", "binary_view") or t.is_fixed_size_binary(kind):
         return None
-    lists = t.is_list(kind) or t.is_large_list(kind)
-    if lists or t.is_fixed_size_list(kind):
-        size = None if lists else kind.list_size
-        inner = kind.value_type
-        if t.is_fixed_size_list(inner) and _number(pa, inner.value_type):
-            return _number(pa, inner.value_type), (size, inner.list_size)
-        if _number(pa, inner):
-            return _number(pa, inner), (size,)
-    return "json"
+    sizes: list[int | None] = []
+    while t.is_fixed_size_list(kind) or (not sizes and (t.is_list(kind) or t.is_large_list(kind))):
+        sizes.append(kind.list_size if t.is_fixed_size_list(kind) else None)
+        kind = kind.value_type
+    return (_number(pa, kind), tuple(sizes)) if sizes and _number(pa, kind) else "json"
 
 
 def _number(pa: Any, kind: Any) -> str | None:
@@ -191,14 +191,53 @@ def _features(schema: Any) -> dict[str, dict[str, Any]]:
     return {name: f for name, f in features.items() if isinstance(f, dict)}
 
 
-def _is_marked(schema: Any) -> bool:
-    """True for the files that ``leat export`` writes: their column `key` has the keys of the samples."""
-    metadata = schema.metadata or {}
-    return "key" in schema.names and all(metadata.get(k.encode()) == v.encode() for k, v in _MARK.items())
+def _recorded(pa: Any, schema: Any) -> tuple[str, dict[str, object]]:
+    """Returns the column of the keys and the types of the fields of a table that ``leat export`` wrote; "" and {} for
+    other files. Columns whose type was changed since are left out."""
+    try:
+        pack = json.loads(schema.metadata[_PACK.encode()])
+        fields = _schema.fields({name: tuple(spec) if isinstance(spec, list) else spec for name, spec in pack["fields"].items()})
+        specs = {f.name: f for f in fields if f.name in schema.names and schema.field(f.name).type == _column_type(pa, f)}
+        return (pack["key"] if pack["key"] in schema.names else ""), specs
+    except (KeyError, TypeError, ValueError, AttributeError, ArgumentError):
+        return "", {}
+
+
+def _empty_shapes(schema: Any) -> dict[str, Iterator[tuple[int, ...]]]:
+    """Returns by column the shapes of the empty arrays in a file that ``leat export`` wrote, in the order of its rows."""
+    runs = json.loads((schema.metadata or {}).get(_EMPTY.encode(), "{}"))
+    return {name: itertools.chain.from_iterable(itertools.repeat(tuple(shape), count) for count, shape in found)
+            for name, found in runs.items()}
+
+
+def _is_shapeless(f: _schema.Field, shape: tuple[int, ...]) -> bool:
+    """True for shapes of empty arrays that nested lists do not show: (0, 4) becomes []."""
+    return f.type == "ragged" and 0 in shape[:-1]
+
+
+def _listed_shape(value: list[Any]) -> tuple[int, ...]:
+    """Returns the shape of nested lists, up to the first empty one."""
+    shape = []
+    while isinstance(value, list):
+        shape.append(len(value))
+        value = value[0] if value else None  # type: ignore[assignment]
+    return tuple(shape)
+
+
+def _restored(value: Any, f: _schema.Field, shapes: Iterator[tuple[int, ...]]) -> Any:
+    """Returns the value of a field from its cell in a table that ``leat export`` wrote."""
+    if value is None or f.type not in ("json", "array", "ragged"):
+        return _plain(value, f)
+    if f.type == "json":
+        return json.loads(value)
+    shape = f.shape if f.type == "array" else _listed_shape(value) if f.ndim > 1 else (len(value),)
+    if f.type == "ragged" and len(shape) < f.ndim:
+        shape = next(shapes, (0,) * f.ndim)
+    return np.zeros(shape, bool) if 0 in shape else value
 
 
 def _plain(value: Any, f: Any) -> Any:
-    """Converts a value: bytes of an image of Hugging Face, lists of numbers to arrays; others stay."""
+    """Converts a value: bytes of an image of Hugging Face, empty lists of numbers to arrays; others stay."""
     if value is not None and f.type == "ragged" and not len(value):
         return np.zeros([size or 0 for size in f.shape or (0,)], f.dtype)
     if isinstance(value, dict) and value.keys() >= {"bytes", "path"}:
@@ -221,8 +260,10 @@ class Table(Reader):
         self.total = 0 if None in counts else sum(counts)
         self.features = _features(self.schema)
         self.dated = {f.name for f in self.schema if re.search(r"\b(date|time|timestamp)(32|64)?\[", str(f.type))}
-        self.key = "key" if _is_marked(self.schema) else ""
-        specs = {f.name: _spec(pa, f.type, self.features.get(f.name, {})) for f in self.schema if f.name != self.key}
+        self.key, self.recorded = _recorded(pa, self.schema)
+        self.keeps_names = bool(self.recorded)
+        specs = {f.name: self.recorded.get(f.name) or _spec(pa, f.type, self.features.get(f.name, {}))
+                 for f in self.schema if f.name != self.key}
         if len(set(self.schema.names)) < len(self.schema.names):
             raise DataError(f"{paths[0]}: two columns have the same name")
         if None in specs.values():
@@ -247,15 +288,17 @@ class Table(Reader):
             schema, _, batches = _batches(self.file, chosen if self.chosen else None)
             if not set(chosen) <= set(schema.names) or (not self.chosen and schema.names != self.schema.names):
                 raise DataError(f"{path}: has other columns than {self.paths[0]}")
+            shapes = _empty_shapes(schema)
             for row in itertools.chain.from_iterable(batches):
-                yield row.get(self.key) or number(i), None, self._values(row)
+                yield row.get(self.key) or number(i), None, self._values(row, shapes)
                 i += 1
 
-    def _values(self, row: dict[str, Any]) -> dict[str, object] | DataError:
+    def _values(self, row: dict[str, Any], shapes: dict[str, Iterator[tuple[int, ...]]]) -> dict[str, object] | DataError:
         for name in self.dated & row.keys():
             if "<value out of range: " in str(row[name]):  # what the cast of pyarrow writes
                 return DataError(f"column '{name}': a date or time that cannot be written as text")
-        return {name: _plain(row[name], f) for name, f in zip(self.columns, self._fields)}
+        return {name: _restored(row[name], f, shapes.get(name, iter(()))) if name in self.recorded else _plain(row[name], f)
+                for name, f in zip(self.columns, self._fields)}
 
     def close(self) -> None:
         self.file.close()
@@ -269,9 +312,38 @@ def _column_type(pa: Any, f: Any) -> Any:
     if f.type in plain:
         return plain[f.type]
     kind = pa.float32() if f.dtype == "bfloat16" else pa.from_numpy_dtype(f.dtype)
-    for _ in range(f.ndim):
-        kind = pa.list_(kind)
+    for size in reversed(f.shape if _is_fixed(f) else (-1,) * f.ndim):
+        kind = pa.list_(kind, size)
     return kind
+
+
+def _is_fixed(f: _schema.Field) -> bool:
+    """True for arrays that become fixed-size lists. pyarrow cannot read lists of the size 0 from Parquet."""
+    return f.type == "array" and 0 not in f.shape  # type: ignore[operator]
+
+
+def _column(pa: Any, f: _schema.Field, kind: Any, cells: list[Any]) -> Any:
+    """Returns a column of cells."""
+    if f.type not in ("array", "ragged"):
+        return pa.array(cells, kind)
+    fixed, missing = _is_fixed(f), np.array([cell is None for cell in cells])
+    blank = np.zeros(f.shape if fixed else (0,) * f.ndim, "float32" if f.dtype == "bfloat16" else f.dtype)
+    arrays = [blank if cell is None else cell for cell in cells]
+    column = pa.array(np.concatenate([a.reshape(-1) for a in arrays]), mask=None if f.ndim else missing)
+    for d in reversed(range(f.ndim)):
+        mask = pa.array(missing) if d == 0 and missing.any() else None
+        if fixed:
+            column = pa.FixedSizeListArray.from_arrays(column, f.shape[d], mask=mask)  # type: ignore[index]
+        else:
+            ends = np.cumsum(np.repeat([a.shape[d] for a in arrays], [math.prod(a.shape[:d]) for a in arrays]), dtype=np.int64)
+            column = pa.ListArray.from_arrays(pa.array(np.append(0, ends), pa.int32()), column, mask=mask)
+    return column
+
+
+def _record(key: str, fields: Iterable[_schema.Field]) -> str:
+    """Returns the metadata by which `leat pack` knows the column of the keys and the types of the fields."""
+    specs = {f.name: (f.dtype, f.shape or (None,) * f.ndim) if f.type in ("array", "ragged") else f.type for f in fields}
+    return json.dumps({"key": key, "fields": specs})
 
 
 def _hugging_face(pack: Any) -> str:
@@ -290,8 +362,10 @@ def _cell(f: Any, value: Any, key: str) -> Any:
     if f.type == "image":
         return {"bytes": _leat.pixel_file(value.stored) if value.codec == "raw" else value.file(), "path": key}
     if f.type == "json":
-        return json.dumps(value, sort_keys=True)
-    return value.tolist() if hasattr(value, "tolist") else value
+        return json.dumps(value)
+    if f.dtype == "bfloat16":
+        return (value.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    return value
 
 
 class _Shards:
@@ -305,6 +379,7 @@ class _Shards:
         self.writer: Any = None
         self.file: Any = None
         self.rows = self.held = 0  # rows and bytes of the file that is being written
+        self.empty: dict[str, list[tuple[int, tuple[int, ...]]]] = {}  # by column, count and shape of consecutive empty arrays
 
     def _name(self, number: int) -> str:
         return os.path.join(self.folder, f"{number:05d}.parquet")
@@ -314,10 +389,16 @@ class _Shards:
         """Returns the bytes left in the file that is being written."""
         return self.shard_bytes - self.held
 
-    def add(self, table: Any) -> None:
+    def add(self, table: Any, empty: dict[str, list[tuple[int, ...]]]) -> None:
+        """Writes a table. `empty` has by column the shapes of empty arrays that lists do not show."""
         if self.writer is None:
             self._begin()
         self.writer.write_table(table)
+        for name, shapes in empty.items():
+            runs = self.empty.setdefault(name, [])
+            for shape in shapes:
+                count = runs.pop()[0] if runs and runs[-1][1] == shape else 0
+                runs.append((count + 1, shape))
         self.rows += table.num_rows
         self.held += table.nbytes
         if self.held >= self.shard_bytes:
@@ -333,8 +414,11 @@ class _Shards:
         self.file = pa.OSFile(os.fsencode(name + ".partial"), "wb")  # given the path, pyarrow would read some names as URLs
         self.writer = pa.parquet.ParquetWriter(self.file, self.schema)
         self.rows = self.held = 0
+        self.empty = {}
 
     def _close(self) -> None:
+        if self.empty:
+            self.writer.add_key_value_metadata({_EMPTY: json.dumps(self.empty)})
         self.writer.close()
         self.file.close()
 
@@ -405,8 +489,11 @@ def write(path: str, folder: str, keys: str | None, replace: bool, shard_bytes: 
     from . import open as open_pack
     from ._select import rows_of
     with open_pack(path) as pack:
-        schema = pa.schema([("key", pa.string()), *((f.name, _column_type(pa, f)) for f in pack.fields)],
-                           {**_MARK, "huggingface": _hugging_face(pack)})
+        key = "key"
+        while any(f.name == key for f in pack.fields):
+            key = "sample_" + key
+        schema = pa.schema([(key, pa.string()), *((f.name, _column_type(pa, f)) for f in pack.fields)],
+                           {**_MARK, _PACK: _record(key, pack.fields), "huggingface": _hugging_face(pack)})
         rows = range(len(pack)) if keys is None else _rows_of(pack, keys)
         if select is not None:
             rows = rows_of([path], select).tolist()
@@ -414,11 +501,11 @@ def write(path: str, folder: str, keys: str | None, replace: bool, shard_bytes: 
         shards = _Shards(folder, schema, replace, shard_bytes)
         try:
             with shards.named_errors():
-                for table in _tables(pack, schema, rows, lambda: shards.room,
+                for found in _tables(pack, schema, rows, lambda: shards.room,
                                      lambda done: tell(done, total, shards.bytes + shards.held)):
-                    if table is None:
+                    if found is None:
                         break
-                    shards.add(table)
+                    shards.add(*found)
                 else:
                     shards.finish()
         finally:
@@ -426,13 +513,22 @@ def write(path: str, folder: str, keys: str | None, replace: bool, shard_bytes: 
     return shards.samples, shards.files, shards.bytes
 
 
-def _tables(pack: Any, schema: Any, rows: Iterable[int], room: Callable[[], int], tell: Callable[[int], bool]) -> Iterator[Any]:
-    """Yields the rows as tables of up to 256 rows and about 64 MiB, so that writing a table takes well under a second.
-    Tables are smaller when the file has no `room` for more. Yields None when `tell`, which is called for each row,
-    returns True."""
+def _tables(pack: Any, schema: Any, rows: Iterable[int], room: Callable[[], int],
+            tell: Callable[[int], bool]) -> Iterator[tuple[Any, dict[str, list[tuple[int, ...]]]] | None]:
+    """Yields the rows as tables of up to 256 rows and about 64 MiB, so that writing a table takes well under a second,
+    with the shapes of empty arrays. Tables are smaller when the file has no `room` for more. Yields None when `tell`,
+    which is called for each row, returns True."""
     pa = _pyarrow()
     done = held = 0
-    data: dict[str, list[Any]] = {name: [] for name in schema.names}
+    keys: list[str] = []
+    cells: list[list[Any]] = [[] for _ in pack.fields]
+
+    def made() -> tuple[Any, dict[str, list[tuple[int, ...]]]]:
+        columns = [_column(pa, f, schema.field(f.name).type, column) for f, column in zip(pack.fields, cells)]
+        empty = {f.name: [cell.shape for cell in column if cell is not None and _is_shapeless(f, cell.shape)]
+                 for f, column in zip(pack.fields, cells) if f.type == "ragged"}
+        return pa.table([pa.array(keys, pa.string()), *columns], schema=schema), {name: found for name, found in empty.items() if found}
+
     for i in rows:
         if tell(done):
             yield None
@@ -440,23 +536,22 @@ def _tables(pack: Any, schema: Any, rows: Iterable[int], room: Callable[[], int]
         key, sample = pack.keys[i], pack[i]
         if not _is_utf8(key):
             raise DataError(f"sample {i}: its key {ascii(key)} is not UTF-8, which Parquet needs")
-        data["key"].append(key)
-        for f in pack.fields:
-            cell = _cell(f, sample[f.name], key)
-            data[f.name].append(cell)
-            held += _size(cell, sample[f.name])
+        keys.append(key)
+        for f, column in zip(pack.fields, cells):
+            column.append(_cell(f, sample[f.name], key))
+            held += _size(column[-1])
         done += 1
-        if len(data["key"]) == _ROWS or held >= min(_TABLE, room()):
-            yield pa.table(data, schema=schema)
-            data, held = {name: [] for name in schema.names}, 0
-    if data["key"]:
-        yield pa.table(data, schema=schema)
+        if len(keys) == _ROWS or held >= min(_TABLE, room()):
+            yield made()
+            keys, cells, held = [], [[] for _ in pack.fields], 0
+    if keys:
+        yield made()
 
 
-def _size(cell: Any, value: Any) -> int:
+def _size(cell: Any) -> int:
     """Returns about how many bytes a cell has."""
     data = cell["bytes"] if isinstance(cell, dict) else cell
-    return len(data) if isinstance(data, (bytes, str)) else getattr(value, "nbytes", 8)
+    return len(data) if isinstance(data, (bytes, str)) else getattr(data, "nbytes", 8)
 
 
 def _is_utf8(key: str) -> bool:

@@ -701,6 +701,101 @@ def test_parquet_and_back(tmp_path):
     assert list(some.keys) == list(back.keys) and [f.name for f in some.fields] == ["label"]
 
 
+DTYPES = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "bfloat16", "float32", "float64")
+
+
+def of_dtype(dtype, shape):
+    """An array with the limits of its type."""
+    kind = np.dtype("float32" if dtype == "bfloat16" else dtype)
+    ends = [0, 1] if kind.kind == "b" else [np.iinfo(kind).min, np.iinfo(kind).max] if kind.kind in "iu" else [np.nan, -np.inf, 1.5, -0.0]
+    return np.resize(np.array(ends, kind), shape)
+
+
+def every_field():
+    """Fields of all types, with a function that makes the values of sample i."""
+    fields = {"i": int, "f": float, "t": str, "b": bytes, "j": "json", "photo": "image", "png": "image", "target": int, "key": int,
+              "thumb": bytes, "gone": ("int16", (2,)), "none": ("float32", (3, 0, 2))}
+    makers = {"i": lambda i: (1 << 63) - 1 - i, "f": lambda i: float("nan") if i == 2 else i / 7, "t": lambda i: f"ä\0{i}",
+              "b": lambda i: bytes(i << 19), "j": lambda i: {"b": [i, None, 1.0, "ä"], "a": {}}, "photo": lambda i: FILES[i],
+              "png": lambda i: FILES[-1 - i], "target": int, "key": lambda i: -i, "thumb": lambda i: FILES[i],
+              "gone": lambda i: None, "none": lambda i: np.zeros((3, 0, 2), np.float32)}
+    for dtype in DTYPES:
+        for shape in ((), (4,), (3, 2), (2, 3, 2)):
+            name = "_".join(map(str, (dtype, *shape)))
+            fields[name] = (dtype, shape)
+            makers[name] = lambda i, dtype=dtype, shape=shape: of_dtype(dtype, shape)
+        for shape in ((None,), (None, 4), (None, None), (2, None, 3)):
+            name = "_".join(map(str, (dtype, *shape)))
+            fields[name] = (dtype, shape)
+            makers[name] = lambda i, dtype=dtype, shape=shape: of_dtype(dtype, tuple(i if n is None else n for n in shape))
+    fields["empties"] = ("float32", (None, None, None))
+    makers["empties"] = lambda i: np.zeros([(0, 4, 2), (0, 4, 2), (2, 0, 5), (1, 2, 0), (0, 1, 1)][i], np.float32)
+
+    def values(i):
+        made = {name: make(i) for name, make in makers.items()}
+        return {name: None if i == 1 and fields[name] not in (int, float) else value for name, value in made.items()}
+    return fields, values
+
+
+def exactly(got, wanted):
+    """Fields, keys and values, bit by bit."""
+    assert got.fields == wanted.fields and list(got.keys) == list(wanted.keys)
+    for i, row in enumerate(wanted):
+        for name, value in row.items():
+            found = got[i][name]
+            if isinstance(value, np.ndarray):
+                assert (found.shape, found.dtype, found.tobytes()) == (value.shape, value.dtype, value.tobytes()), name
+            elif isinstance(value, leat.Image):
+                assert found.file() == value.file()
+            else:
+                assert repr(found) == repr(value), (i, name)  # the order of JSON objects, NaN
+
+
+def test_every_field_comes_back_from_parquet(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    fields, values = every_field()
+    with leat.Writer(tmp_path / "p.leat", fields, sync=False) as w:
+        for i in range(N):
+            w.append(values(i), key=f"k{i}")
+    for size, files in (("1G", 1), ("1M", 3)):
+        assert leat.export(tmp_path / "p.leat", tmp_path / "table", to="parquet", force=True, shard_bytes=size)["files"] == files
+        pack(tmp_path / "table", tmp_path)
+        exactly(leat.open(tmp_path / "out.leat"), leat.open(tmp_path / "p.leat"))
+    table = pq.read_table(tmp_path / "table")
+    assert table.schema.names[0] == "sample_key" and table["sample_key"].to_pylist() == [f"k{i}" for i in range(N)]
+    assert table["key"].to_pylist() == [-i for i in range(N)]
+    some = pack(tmp_path / "table", tmp_path, members=["empties", "photo"])
+    assert [f.name for f in some.fields] == ["empties", "photo"] and [s["empties"].shape for s in some if s["empties"] is not None][0] == (0, 4, 2)
+
+
+@pytest.mark.parametrize("name", ["mds", "lit"])
+def test_arrays_of_other_formats_come_back_from_parquet(name, tmp_path):
+    pytest.importorskip("pyarrow")
+    leat.pack(DATA / name, tmp_path / "p.leat", images="keep", sync=False)
+    leat.export(tmp_path / "p.leat", tmp_path / "table", to="parquet")
+    exactly(pack(tmp_path / "table", tmp_path), leat.open(tmp_path / "p.leat"))
+
+
+def test_columns_of_an_export_that_were_changed(tmp_path):
+    """A column of another type than the recorded one is packed as in tables of others; arrays need no record."""
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+    with leat.Writer(tmp_path / "p.leat", {"a": ("float32", (3, 2)), "v": ("float32", (2, 3, 2)), "j": "json"}, sync=False) as w:
+        w.append({"a": np.ones((3, 2)), "v": np.ones((2, 3, 2)), "j": [1]}, key="k")
+    leat.export(tmp_path / "p.leat", tmp_path / "table", to="parquet")
+    table = pq.read_table(tmp_path / "table" / "00000.parquet")
+    changed = table.set_column(3, "j", pa.array([7])).append_column("new", pa.array(["x"]))
+    pq.write_table(changed, tmp_path / "changed.parquet")
+    got = pack(tmp_path / "changed.parquet", tmp_path)
+    same(got, [{"a": np.ones((3, 2), np.float32), "j": 7, "new": "x"}])
+    stream(tmp_path / "t.arrow", table.replace_schema_metadata(None))  # as the files of save_to_disk
+    got = pack(tmp_path / "t.arrow", tmp_path)
+    same(got, [{"key": "k", "a": np.ones((3, 2), np.float32), "v": np.ones((2, 3, 2), np.float32), "j": "[1]"}])
+    for wrong in (b"", b"[]", b'{"key": "key", "fields": {"a": 7}}', b'{"key": "key", "fields": {"a": ["no", [null]]}}'):
+        stream(tmp_path / "t.arrow", table.replace_schema_metadata({"leat.pack": wrong}))
+        same(pack(tmp_path / "t.arrow", tmp_path), [{"key": "k", "j": "[1]"}])
+
+
 def test_parquet_keeps_class_names(tmp_path):
     pq = pytest.importorskip("pyarrow.parquet")
     (tmp_path / "photos").mkdir()
