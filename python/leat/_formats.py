@@ -14,7 +14,7 @@ import posixpath
 import struct
 import tempfile
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -86,7 +86,7 @@ class Reader:
 
     kind: ClassVar[str] = ""
     source = ""
-    classes: Iterable[str] = ()
+    classes: Mapping[str, Sequence[str]] = {}  # class names of int fields
     ignored: Collection[str] = ()  # names of files that are not part of the data set
     chosen = False  # only some columns are wanted
     keeps_names = False  # the columns are fields of a pack

@@ -274,9 +274,9 @@ class Table(Reader):
 
     def start(self, specs: Mapping[str, object]) -> None:
         super().start(specs)
-        label = next((column for column, f in zip(self.columns, self._fields) if f.name == "label"), "")
-        feature = self.features.get(label, {})
-        self.classes = feature.get("names") or () if feature.get("_type") == "ClassLabel" else ()
+        found = [(f, self.features.get(column, {})) for column, f in zip(self.columns, self._fields)]
+        self.classes = {f.name: feature.get("names") or () for f, feature in found
+                        if f.type == "int" and feature.get("_type") == "ClassLabel"}
 
     def samples(self) -> Iterator[Sample]:
         i = 0

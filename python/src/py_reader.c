@@ -28,8 +28,7 @@ typedef struct reader {
     uint32_t field_count;
     leat_pack_value *values;
     py_holding *held;
-    char **classes;
-    Py_ssize_t class_count;
+    leat__reader_classes *classes; /* of the fields */
     char wrong[512];
 } reader;
 
@@ -90,7 +89,10 @@ static void reader_free(reader *r)
 {
     drop_row(r);
     for (uint32_t i = 0; i < r->field_count; i++) leat__free((char *)r->fields[i].name);
-    for (Py_ssize_t i = 0; r->classes != NULL && i < r->class_count; i++) leat__free(r->classes[i]);
+    for (uint32_t i = 0; r->classes != NULL && i < r->field_count; i++) {
+        for (uint64_t k = 0; k < r->classes[i].count; k++) leat__free((char *)r->classes[i].names[k]);
+        leat__free((char **)r->classes[i].names);
+    }
     leat__free(r->classes);
     leat__free(r->fields);
     leat__free(r->values);
@@ -155,22 +157,35 @@ static int reader_next(void *cookie, leat__row *row, bool *end, leat_error *err)
     return rc;
 }
 
-static int take_classes(reader *r)
+/* Copies the class names of a field. */
+static int take_names(leat__reader_classes *to, PyObject *list)
 {
-    PyObject *list = PyObject_GetAttrString(r->object, "classes");
-    Py_ssize_t n = list != NULL ? PySequence_Size(list) : -1;
-    if (n >= 0) r->classes = LEAT_NEW_ARRAY(INGEST, char *, (size_t)n + 1);
-    for (Py_ssize_t i = 0; r->classes != NULL && i < n; i++) {
+    Py_ssize_t n = PySequence_Size(list);
+    char **names = n >= 0 ? LEAT_NEW_ARRAY(INGEST, char *, (size_t)n + 1) : NULL;
+    to->names = (const char *const *)names;
+    for (Py_ssize_t i = 0; names != NULL && i < n; i++) {
         PyObject *item = PySequence_GetItem(list, i);
         PyObject *bytes = item != NULL ? PyUnicode_AsUTF8String(item) : NULL;
-        r->classes[i] = bytes != NULL ? leat__strdup(LEAT__MEM_INGEST, PyBytes_AsString(bytes)) : NULL;
+        names[i] = bytes != NULL ? leat__strdup(LEAT__MEM_INGEST, PyBytes_AsString(bytes)) : NULL;
         Py_XDECREF(bytes);
         Py_XDECREF(item);
-        if (r->classes[i] == NULL) break;
-        r->class_count++;
+        if (names[i] == NULL) break;
+        to->count++;
     }
-    Py_XDECREF(list);
-    if (!PyErr_Occurred() && (r->classes == NULL || r->class_count != n)) PyErr_NoMemory();
+    if (!PyErr_Occurred() && (names == NULL || to->count != (uint64_t)n)) PyErr_NoMemory();
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int take_classes(reader *r)
+{
+    PyObject *all = PyObject_GetAttrString(r->object, "classes"); /* a dict: lists of names by field */
+    r->classes = LEAT_NEW_ARRAY(INGEST, leat__reader_classes, r->field_count + 1);
+    if (all != NULL && r->classes == NULL) PyErr_NoMemory();
+    for (uint32_t i = 0; !PyErr_Occurred() && i < r->field_count; i++) {
+        PyObject *list = PyDict_GetItemString(all, r->fields[i].name);
+        if (list != NULL) (void)take_names(&r->classes[i], list);
+    }
+    Py_XDECREF(all);
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -246,8 +261,7 @@ static int reader_open(leat__reader *to, const char *const *paths, uint32_t coun
     } else {
         to->fields = r->fields;
         to->field_count = r->field_count;
-        to->classes = (const char *const *)r->classes;
-        to->class_count = (uint64_t)r->class_count;
+        to->classes = r->classes;
         to->cookie = r;
         to->next = reader_next;
         to->close = reader_close;

@@ -740,6 +740,7 @@ def every_field():
 def exactly(got, wanted):
     """Fields, keys and values, bit by bit."""
     assert got.fields == wanted.fields and list(got.keys) == list(wanted.keys)
+    assert [got.classes(f.name) for f in got.fields] == [wanted.classes(f.name) for f in wanted.fields]
     for i, row in enumerate(wanted):
         for name, value in row.items():
             found = got[i][name]
@@ -754,9 +755,10 @@ def exactly(got, wanted):
 def test_every_field_comes_back_from_parquet(tmp_path):
     pq = pytest.importorskip("pyarrow.parquet")
     fields, values = every_field()
-    with leat.Writer(tmp_path / "p.leat", fields, sync=False) as w:
+    classes = {"target": [f"t{i}" for i in range(N)], "label": ["a", "b"]}
+    with leat.Writer(tmp_path / "p.leat", {**fields, "label": int}, classes=classes, sync=False) as w:
         for i in range(N):
-            w.append(values(i), key=f"k{i}")
+            w.append({**values(i), "label": i % 2}, key=f"k{i}")
     for size, files in (("1G", 1), ("1M", 3)):
         assert leat.export(tmp_path / "p.leat", tmp_path / "table", to="parquet", force=True, shard_bytes=size)["files"] == files
         pack(tmp_path / "table", tmp_path)

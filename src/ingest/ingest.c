@@ -288,6 +288,20 @@ static uint64_t merged_page_bytes(const ingest *in)
     return info.page_bytes;
 }
 
+/* Adds the class names of int fields other than the label. */
+static int put_other_classes(ingest *in, leat_error *err)
+{
+    leat__source *s = in->source;
+    for (uint32_t f = 0; s->ops->class_names && f < s->field_count; f++) {
+        const char *const *names = NULL;
+        uint64_t count;
+        if (s->fields[f].type != LEAT_FIELD_INT || (int)f == s->label_field) continue;
+        LEAT_TRY(s->ops->class_names(s, f, &names, &count, err));
+        if (count > 0) LEAT_TRY(leat_packer_classes(in->packer, f, names, count, err));
+    }
+    return 0;
+}
+
 /* Writes the provenance of the pack and computes the identity that a resumed run compares. */
 static int describe(ingest *in, leat__buf *provenance, leat_error *err)
 {
@@ -326,8 +340,7 @@ static int open_packer(ingest *in, leat_error *err)
         LEAT_GO(rc, out,
                 leat_packer_classes(in->packer, (uint32_t)in->source->label_field,
                                     (const char *const *)in->source->classes, in->source->class_count, err));
-    if (!p.append && leat__source_pack_of(in->source, 0))
-        LEAT_GO(rc, out, leat__merge_classes(in->packer, in->source, err));
+    if (!p.append) LEAT_GO(rc, out, put_other_classes(in, err));
     if (o->merge) LEAT_GO(rc, out, leat__merge_blobs(in->packer, in->source, err));
 out:
     leat__buf_reset(&provenance);
@@ -682,16 +695,15 @@ static void tear_down(ingest *in, bool discard)
     leat__source_close(&in->source);
 }
 
-/* Returns the class names of a field for a condition. Fields other than the label have names in packs only.
- */
+/* Returns the class names of a field for a condition. */
 static int class_names(const void *cookie, uint32_t field, const char *const **names, uint64_t *count,
                        leat_error *err)
 {
     leat__source *s = ((const ingest *)cookie)->source;
     *names = (const char *const *)s->classes;
     *count = (int)field == s->label_field ? s->class_count : 0;
-    if ((int)field == s->label_field || !leat__source_pack_of(s, 0)) return 0;
-    return leat__merge_class_names(s, field, names, count, err);
+    if ((int)field == s->label_field || !s->ops->class_names) return 0;
+    return s->ops->class_names(s, field, names, count, err);
 }
 
 static int open_where(ingest *in, leat_error *err)

@@ -317,18 +317,6 @@ int leat__merge_class_names(leat__source *packs, uint32_t field, const char *con
     return 0;
 }
 
-int leat__merge_classes(leat_packer *packer, leat__source *packs, leat_error *err)
-{
-    for (uint32_t f = 0; f < packs->field_count; f++) {
-        const char *const *names = NULL;
-        uint64_t count;
-        if (packs->fields[f].type != LEAT_FIELD_INT || (int)f == packs->label_field) continue;
-        LEAT_TRY(leat__merge_class_names(packs, f, &names, &count, err));
-        if (count > 0) LEAT_TRY(leat_packer_classes(packer, f, names, count, err));
-    }
-    return 0;
-}
-
 /* Adds the source names of `next` to `all`. Returns false when the provenances differ in anything else. */
 static bool join_sources(json_t *all, json_t *next)
 {

@@ -40,8 +40,6 @@ int leat__merge_blobs(leat_packer *packer, leat__source *packs, leat_error *err)
  * when a class has different names. */
 int leat__merge_class_names(leat__source *packs, uint32_t field, const char *const **names, uint64_t *count,
                             leat_error *err) LEAT_MUST_CHECK;
-/* Merges class names of int fields other than the label, which the source renumbers. */
-int leat__merge_classes(leat_packer *packer, leat__source *packs, leat_error *err) LEAT_MUST_CHECK;
 /* Writes the provenance. If the packs differ only in the names of their sources, it is that of one
  * run over all sources. */
 int leat__merge_provenance(leat__source *packs, const char *where, leat__buf *out,

@@ -23,6 +23,9 @@ typedef struct leat__source_ops {
     /* Reads the missing bytes; NULL when `next` has read everything. */
     int (*load)(leat__source *s, leat__records *run, leat__record *r, leat_error *err);
     void (*close)(leat__source *s);
+    /* Returns the class names of an int field other than the label; NULL when none of them has names. */
+    int (*class_names)(leat__source *s, uint32_t field, const char *const **names, uint64_t *count,
+                       leat_error *err);
 } leat__source_ops;
 
 struct leat__source {

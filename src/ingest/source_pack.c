@@ -300,6 +300,7 @@ static const leat__source_ops ops = {
     .next = pack_next,
     .load = pack_load,
     .close = pack_close,
+    .class_names = leat__merge_class_names,
 };
 
 /* Reads the rows of the selection. With several packs, rows are numbered over all of them. */

@@ -84,6 +84,16 @@ static void reader_close(leat__source *base)
     if (s->open) s->reader.close(s->reader.cookie);
 }
 
+static int reader_class_names(leat__source *base, uint32_t field, const char *const **names, uint64_t *count,
+                              leat_error *err)
+{
+    const reader_source *s = (const reader_source *)base;
+    (void)err;
+    *names = s->reader.classes ? s->reader.classes[field].names : NULL;
+    *count = s->reader.classes ? s->reader.classes[field].count : 0;
+    return 0;
+}
+
 static int take_fields(reader_source *s, leat_error *err)
 {
     for (uint32_t i = 0; i < s->reader.field_count; i++) {
@@ -97,8 +107,10 @@ static int take_fields(reader_source *s, leat_error *err)
         if (f->type == LEAT_FIELD_IMAGE && s->base.image_field < 0) s->base.image_field = n;
         if (f->type == LEAT_FIELD_INT && strcmp(f->name, "label") == 0) s->base.label_field = n;
     }
-    for (uint64_t i = 0; s->base.label_field >= 0 && i < s->reader.class_count; i++) {
-        int64_t n = leat__source_class(&s->base, s->reader.classes[i], err);
+    if (s->base.label_field < 0 || !s->reader.classes) return 0;
+    const leat__reader_classes *c = &s->reader.classes[s->base.label_field];
+    for (uint64_t i = 0; i < c->count; i++) {
+        int64_t n = leat__source_class(&s->base, c->names[i], err);
         if (n < 0) return (int)n;
     }
     return 0;
@@ -106,7 +118,8 @@ static int take_fields(reader_source *s, leat_error *err)
 
 int leat__source_reader(leat__source **out, const leat_ingest_opts *opts, leat_error *err)
 {
-    static const leat__source_ops ops = {.next = reader_next, .load = reader_load, .close = reader_close};
+    static const leat__source_ops ops = {
+        .next = reader_next, .load = reader_load, .close = reader_close, .class_names = reader_class_names};
     leat__reader_opener open = atomic_load(&opener);
     if (open == NULL) return LEAT_EAGAIN;
     reader_source *s = leat__source_new(&ops, sizeof *s, opts);

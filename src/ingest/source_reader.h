@@ -17,15 +17,19 @@ typedef struct leat__row {
     const char *wrong;             /* NULL, or the reason why this sample cannot be packed */
 } leat__row;
 
+typedef struct leat__reader_classes {
+    const char *const *names;
+    uint64_t count;
+} leat__reader_classes;
+
 typedef struct leat__reader {
     char kind[16];
     const leat_field *fields; /* owned by the reader until close, like all below */
     uint32_t field_count;
-    const char *const *classes; /* classes of the field "label" */
-    uint64_t class_count;
-    uint64_t total;         /* 0 = unknown */
-    uint64_t ignored;       /* files of the folder that are not part of the data set */
-    char ignored_first[64]; /* the first of them, or "" */
+    const leat__reader_classes *classes; /* class names of the fields, or NULL; only int fields have some */
+    uint64_t total;                      /* 0 = unknown */
+    uint64_t ignored;                    /* files of the folder that are not part of the data set */
+    char ignored_first[64];              /* the first of them, or "" */
     void *cookie;
     /* Returns the next row, which is valid until the next call. One thread at a time. An error ends
      * the run. */

@@ -7,14 +7,18 @@ static const leat_field fields[] = {
     {.name = "image", .type = LEAT_FIELD_IMAGE},
     {.name = "label", .type = LEAT_FIELD_INT},
     {.name = "v", .type = LEAT_FIELD_RAGGED, .dtype = LEAT_DTYPE_U8, .ndim = 1},
-    {.name = "j", .type = LEAT_FIELD_JSON}};
-static const char *const classes[] = {"b", "a"}; /* their order is kept */
+    {.name = "j", .type = LEAT_FIELD_JSON},
+    {.name = "kind", .type = LEAT_FIELD_INT}};
+static const char *const names[] = {"b", "a"}; /* their order is kept */
+static const char *const kinds[] = {"c"};
+static const leat__reader_classes classes[5] = {
+    [1] = {.names = names, .count = 2}, [4] = {.names = kinds, .count = 1}};
 static int at, closed;
 static char path[512];
 
 static int next(void *cookie, leat__row *row, bool *end, leat_error *err)
 {
-    static leat_pack_value values[4];
+    static leat_pack_value values[5];
     assert_ptr_equal(cookie, &at);
     memset(values, 0, sizeof values);
     *end = at == 5;
@@ -48,9 +52,8 @@ static int open_it(leat__reader *r, const char *const *paths, uint32_t count, co
     at = 0;
     *r = (leat__reader){.kind = "mine",
                         .fields = fields,
-                        .field_count = 4,
+                        .field_count = 5,
                         .classes = classes,
-                        .class_count = 2,
                         .total = 5,
                         .ignored = 2,
                         .ignored_first = ".x",
@@ -83,6 +86,11 @@ static void rows_become_records(void **state)
     assert_string_equal(s->ignored_first, ".x");
     assert_true(s->takes_members);
     assert_string_equal(s->classes[0], "b");
+    const char *const *other;
+    uint64_t count;
+    assert_int_equal(s->ops->class_names(s, 4, &other, &count, NULL), 0);
+    assert_int_equal(count, 1);
+    assert_string_equal(other[0], "c");
     leat__records_pool_init(&spare, 4, 2);
     for (int i = 0; i < 5; i++) {
         assert_true(next_record(s, &spare, &run, &r));
