@@ -17,7 +17,8 @@
 #include "curate/dedup.h"
 #include "curate/sealed.h"
 
-#define STATE_VERSION 12 /* 11: components by leaders; 10: one file of removed pieces; 9: without input_found; 8: without a checksum */
+/* 11: components by leaders; 10: one file of removed pieces; 9: without input_found; 8: without a checksum */
+#define STATE_VERSION 12
 #define HEAD (64u << 10) /* bytes of each input that are hashed */
 
 /* The single numbers of the state; this table is used for loading and for saving. */

@@ -352,8 +352,8 @@ static bool ahead_of_pace(const leat__cache *c, const leat__cache_user *user)
     return (double)kept > (double)cap * ((double)user->asked / (double)c->pack_bytes);
 }
 
-/* Finds memory for a page; only idle pages are dropped for it. A page that nothing is announced for takes only
- * free memory: there was no room when its uses were announced, and it would be dropped after one use. */
+/* Finds memory for a page; only idle pages are dropped for it. A page that nothing is announced for takes
+ * only free memory: there was no room when its uses were announced, and it would be dropped after one use. */
 static entry *find_memory_locked(leat__cache *c, leat__cache_user *user, uint64_t bytes, bool announced)
 {
     entry *e = NULL;

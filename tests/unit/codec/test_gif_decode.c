@@ -83,7 +83,7 @@ static void damage_is_known(void **state)
     foreign_damage(LEAT__CODEC_GIF, "gif/transparent.gif");
 }
 
-/* An animation that is cut anywhere behind its first frame is truncated, unless the cut is at the end of a
+/* An animation that is cut anywhere after its first frame is truncated, unless the cut is at the end of a
  * frame: then only the trailer is missing. */
 static void later_frames_are_complete(void **state)
 {
@@ -98,7 +98,7 @@ static void later_frames_are_complete(void **state)
     assert_true(info.animated && frames > 1);
     for (size_t len = b.len / 2; len <= b.len; len++) {
         leat_error err = {0};
-        uint8_t *cut = calloc(1, len + LEAT__CODEC_PADDING); /* so that reads behind it are found */
+        uint8_t *cut = calloc(1, len + LEAT__CODEC_PADDING); /* so that reads past the end are found */
         memcpy(cut, b.data, len);
         const int rc = leat__codec_decode_planes(d, &info, cut, len, NULL, &out, &err);
         ok += rc == 0;
