@@ -92,7 +92,8 @@ typedef enum leat_on_error {
 typedef enum leat_orientation {
     LEAT_ORIENTATION_APPLY, /* rotates and flips images as their EXIF or XMP says, like Pillow's
                                exif_transpose */
-    LEAT_ORIENTATION_IGNORE /* pixels as stored, like torchvision's ImageFolder */
+    LEAT_ORIENTATION_IGNORE /* pixels as stored, like torchvision's ImageFolder (except of TIFF: Pillow turns
+                               it) */
 } leat_orientation;
 
 /* Which side decodes tiled images when batches arrive on a device. The bytes are the same. */

@@ -113,7 +113,7 @@ class Loader(Generic[B_co]):
             the only batch of an epoch is kept.
             All ranks always get the same number of batches
         orientation: "apply" turns images as their EXIF says, like Pillow's ``exif_transpose``; "ignore"
-            delivers them as stored, like torchvision's ``ImageFolder``
+            delivers them as stored, like torchvision's ``ImageFolder`` (except of TIFF, which Pillow itself turns)
         threads: C workers; 0 = as many CPUs as this process may use
         memory: budget in bytes or text ("2G"); 0 = half of the memory available to this process
         cache: "os" (the system's page cache), "process" (pages inside the budget, direct reads) or "device" (tiles
