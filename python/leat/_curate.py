@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from . import _check, _curate_config, _curate_early, _curate_measure, _curate_plan, _curate_report, _curate_steps, _leat
+from . import _check, _curate_config, _curate_early, _curate_measure, _curate_plan, _curate_report, _curate_steps, _json, _leat
 from ._curate_config import NAMES, Options
 from ._curate_steps import Run
 from ._errors import ArgumentError, BudgetError, DataError, Error, ExistsError, FormatError, NotFoundError, StorageError, counted, hidden, reason, shown
@@ -51,7 +51,7 @@ def _save(folder: str, state: dict[str, Any]) -> None:
     path = os.path.join(folder, "run.json")
     try:
         with open(path + ".new", "w", encoding="utf-8", errors="surrogateescape") as file:
-            json.dump(_stored(state), file, indent=1)
+            file.write(_json.text(_stored(state), indent=1))
             file.flush()
             os.fsync(file.fileno())
         os.rename(path + ".new", path)

@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any
 
-from . import _text
+from . import _json, _text
 from ._errors import ArgumentError, BudgetError, Error, ExistsError, LimitError, UnsupportedError, counted
 from ._train.__main__ import printed
 
@@ -80,7 +80,7 @@ def main(command: str, text: str) -> int:
     if done["bad"] and done["documents"] and not quiet:
         print(f"leat {command}: warning: {counted(done['bad'], 'line')} could not be read: see {output}/bad.jsonl",
               file=sys.stderr)
-    failed = printed(command, (lambda: print(json.dumps(done))) if as_json else (lambda: _show(command, done, output)))
+    failed = printed(command, (lambda: print(_json.text(done))) if as_json else (lambda: _show(command, done, output)))
     if failed:
         return failed
     return 4 if done["documents"] == 0 and done["bad"] > 0 else 0

@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from . import _check
+from . import _check, _json
 from ._errors import ArgumentError, StorageError, reason, shown
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class JsonLines(Callback):
             raise StorageError(f"{given}: {reason(error)}") from None
 
     def log(self, scalars: Scalars, step: int) -> None:
-        self.file.write(json.dumps({"step": step, "time": time.time(), **scalars}) + "\n")
+        self.file.write(_json.text({"step": step, "time": time.time(), **scalars}) + "\n")
 
     def close(self) -> None:
         self.file.close()

@@ -74,6 +74,28 @@ def test_a_signal_after_the_last_update_of_an_epoch(packs, tmp_path):
     assert train_run.same(train_run.final(tmp_path / "whole"), train_run.final(output))
 
 
+def test_a_stopped_run_has_its_results_so_far(packs, tmp_path):
+    """The loss was NaN, which is not JSON, and the rate 0."""
+    pack, _ = packs
+    output = tmp_path / "run"
+
+    def result():
+        def refuse(word):
+            raise ValueError(word)
+
+        for line in (output / "metrics.jsonl").read_text().splitlines():
+            json.loads(line, parse_constant=refuse)
+        return json.loads((output / "result.json").read_text(), parse_constant=refuse)
+
+    for steps in (3, 5):  # in the first epoch, and again after it was resumed there
+        assert train_run.run(pack, kill_at=steps, number=signal.SIGTERM, output=output, **ALONE, resume=steps > 3) == [143]
+        found = result()
+        assert (found["epochs"], found["steps"]) == (0, steps)
+        assert found["loss"] > 0 and found["images_per_s"] > 0 and 0 <= found["data_share"] <= 1, found
+    assert train_run.run(pack, output=output, **ALONE, resume=True) == [0] and result()["loss"] > 0
+    assert train_run.run(pack, output=output, **ALONE, resume=True) == [0] and result()["loss"] is None  # nothing was left to train
+
+
 def test_ctrl_c_is_a_keyboard_interrupt_on_every_rank(packs, tmp_path):
     """It was swallowed, and the call returned."""
     pack, _ = packs

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .. import _train
+from .. import _json, _train
 from . import options
 from .._errors import AdviceWarning, ArgumentError, BudgetError, Error, ExistsError, LimitError, UnsupportedError, counted
 
@@ -190,7 +190,7 @@ def _main(command: str, text: str) -> int:
     if launched:
         pass  # the process that started the ranks prints the result
     elif as_json:
-        failed = printed(command, lambda: print(json.dumps(result)))
+        failed = printed(command, lambda: print(_json.text(result)))
     else:
         failed = printed(command, lambda: _show(result, command))
     if failed:

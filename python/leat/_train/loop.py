@@ -9,7 +9,6 @@ states and the loader's place. So a run that is resumed makes the same updates a
 from __future__ import annotations
 
 import base64
-import json
 import os
 import shutil
 import signal
@@ -23,6 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import _json
 from .._errors import ArgumentError, BudgetError, ExistsError, StorageError, counted
 from .._loader import Loader
 from . import checkpoint, data, evaluate, methods, models, optim, plan, report
@@ -445,6 +445,7 @@ class Trainer:
             self.meter.add(loss, sum(len(b["view0"]) for b in group) * self.ranks.world, self)
             del group
             if self._stopping():
+                self.meter.end(self)
                 self.save(keeper, wait=True)
                 return False
             if o.save_every and self.update % o.save_every == 0 and not self._epoch_over():
@@ -554,7 +555,7 @@ class Trainer:
         path = os.path.join(self.o.output, name)
         try:
             with open(path + ".new", "w", encoding="utf-8") as file:
-                json.dump(values, file, indent=1)
+                file.write(_json.text(values, indent=1))
             os.replace(path + ".new", path)
         except OSError as error:
             raise StorageError(f"{path}: {error.strerror}") from None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from .. import _json
 from .._errors import DataError, StorageError
 from .distributed import Ranks
 
@@ -55,7 +56,8 @@ class Meter:
         self._windows = 0
         self.images = self.total_images = 0
         self.total_seconds = self.total_waited = 0.0
-        self.epoch_loss = self.first_loss = math.nan
+        self.first_loss = math.nan
+        self.epoch_loss: float | None = None  # of the last epoch, or of the part of it before a stop
         self.confusion: list[list[int]] | None = None
         self._tty = sys.stderr.isatty() and not o.quiet
         self._shown = False
@@ -177,7 +179,7 @@ class Meter:
             print(line, file=sys.stderr, flush=True)
 
     def end(self, trainer: Trainer) -> None:
-        """An epoch is over."""
+        """Notes that an epoch is over, or that the run stops in it."""
         self._log(trainer)
         self.epoch_loss = self._epoch_loss / max(self._epoch_count, 1)
         if self._shown:
@@ -188,15 +190,15 @@ class Meter:
         self.confusion = found.get("confusion", self.confusion)
         row = {k: v for k, v in found.items() if k != "confusion"}
         self._write({"kind": "eval", "epoch": trainer.epoch, "step": trainer.update, "epoch_loss": self.epoch_loss, **row})
-        shown = ", ".join(f"{name} {100 * row[name]:.2f} %" for name in ("top1", "top5", "knn", "probe") if name in row)
-        self._show(f"epoch {trainer.epoch}: loss {self.epoch_loss:.4f}{', ' if shown else ''}{shown} "
-                   f"({time.perf_counter() - trainer.started:.1f} s)", last=True)
+        shown = [] if self.epoch_loss is None else [f"loss {self.epoch_loss:.4f}"]
+        shown += [f"{name} {100 * row[name]:.2f} %" for name in ("top1", "top5", "knn", "probe") if name in row]
+        self._show(f"epoch {trainer.epoch}: {', '.join(shown)} ({time.perf_counter() - trainer.started:.1f} s)", last=True)
 
     def _write(self, row: dict[str, Any]) -> None:
         if self._file is None:
             return
         try:
-            self._file.write(json.dumps(row) + "\n")
+            self._file.write(_json.text(row) + "\n")
             self._file.flush()
         except OSError as error:
             print(f"leat train: warning: metrics.jsonl: {error.strerror}", file=sys.stderr)
@@ -214,7 +216,7 @@ class Meter:
     def close(self, result: dict[str, Any]) -> None:
         if not self.ranks.first:
             return
-        if self.epoch_loss > 10 * self.first_loss > 0:
+        if self.epoch_loss is not None and self.epoch_loss > 10 * self.first_loss > 0:
             print(f"leat train: warning: the loss rose from {self.first_loss:.4g} to {self.epoch_loss:.4g}: use a lower learning "
                   "rate (lr), or clip gradients at 1", file=sys.stderr)
         if self._file is not None:
@@ -310,7 +312,7 @@ def render(metrics: str, result: dict[str, Any], confusion: list[list[int]] | No
     if os.path.exists(metrics):
         with open(metrics, encoding="utf-8") as file:
             rows = [json.loads(line) for line in file if _step_of(line) != math.inf]
-    curves = "".join(curve([(r["step"], r[key]) for r in rows if key in r], title) for key, title in _CURVES)
+    curves = "".join(curve([(r["step"], r[key]) for r in rows if r.get(key) is not None], title) for key, title in _CURVES)
     facts = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(_number(v) if isinstance(v, float) else str(v))}</td></tr>"
                     for k, v in result.items() if v is not None)
     classes = _matrix(confusion, names) if confusion else ""
