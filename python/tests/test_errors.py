@@ -64,6 +64,20 @@ def test_policies_for_bad_samples(damaged, tmp_path):
         assert sum(len(b.label) for b in loader) == 100
 
 
+def test_an_absent_array_names_the_file(tmp_path):
+    packs = [str(tmp_path / name) for name in ("whole.leat", "part.leat")]
+    for path in packs:
+        with leat.Writer(path, {"x": ("float32", (3,)), "label": int}, sync=False) as w:
+            for i in range(3):
+                w.append({"x": None if path == packs[1] and i == 1 else [i, 2, 3], "label": i})
+    assert leat.open(packs[1])[1]["x"] is None
+    for given, number in ((packs[1], 1), (packs, 4)):
+        with pytest.raises(leat.DataError, match=f"part.leat: sample {number} .00000001.: field 'x' is absent: .*on_error skip$"):
+            list(leat.Loader(given, 2, order="sequential", as_="numpy"))
+    for options, samples in (({"fields": ["label"]}, 3), ({"on_error": "skip"}, 2)):
+        assert sum(len(b.label) for b in leat.Loader(packs[1], 2, as_="numpy", **options)) == samples
+
+
 def test_the_message_is_the_commands(damaged):
     command = subprocess.run([sys.executable, "-m", "leat", "info", damaged + ".none"], capture_output=True,
                              text=True, timeout=60)

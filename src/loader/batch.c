@@ -455,6 +455,14 @@ void leat__frame_skip(leat__frame *f, uint32_t rows)
     f->batch.rows -= rows;
 }
 
+int leat__fail_absent(const char *field, leat_error *err)
+{
+    return leat__fail(err, LEAT_EDATA,
+                      "field '%s' is absent: write a value, leave the field out of the batch, or use "
+                      "`on_error` skip",
+                      field);
+}
+
 const leat__size *leat__frame_size_of(const leat__frame *f, uint32_t of, uint32_t row)
 {
     return &f->sizes[(size_t)of * f->rows + row];

@@ -160,6 +160,9 @@ void leat__column_fill(const leat__column *c, int64_t i, double f, uint8_t *row)
 /* Sets the actual number of elements in row `row` of a shrinking column. */
 void leat__frame_used(leat__frame *f, uint32_t c, uint32_t row, uint64_t elements);
 
+/* Fails: a sample has no value in `field`, and the batch needs one. */
+int leat__fail_absent(const char *field, leat_error *err);
+
 /* Any thread: records a bad sample; takes ownership of `bad`. */
 void leat__frame_note(leat__frame *f, leat__bad *bad);
 

@@ -288,11 +288,6 @@ void leat__follow_scratch_reset(leat__follow_scratch *s)
     *s = (leat__follow_scratch){0};
 }
 
-static int absent(const leat__follower *f, leat_error *err)
-{
-    return leat__fail(err, LEAT_EDATA, "field '%s' is absent", f->spec.field);
-}
-
 static int draw(const leat__follower *f, const leat__follow_sample *in, leat__follow_scratch *s,
                 leat_error *err)
 {
@@ -311,7 +306,7 @@ static int fill_mask(const leat__follower *f, const leat__follow_scratch *s, lea
     const uint8_t *data = in->bytes + cell->start;
     leat__image_info info;
 
-    if (cell->absent || cell->length == 0) return absent(f, err);
+    if (cell->absent || cell->length == 0) return leat__fail_absent(f->spec.field, err);
     LEAT_TRY(leat__codec_probe((leat__codec_id)cell->image.codec, data, cell->length, &info, err));
     leat__image_as_indices(&info);
     const leat__encoded mask = {.info = &info,
@@ -356,7 +351,7 @@ static int read_elements(const leat__follower *f, const leat__follow_sample *in,
     const bool ragged = field->type == LEAT_FIELD_RAGGED;
     const uint64_t size = leat_dtype_size(field->dtype), lead = ragged ? leat__field_shape_bytes(field) : 0;
 
-    if (cell->absent || cell->length < lead) return absent(f, err);
+    if (cell->absent || cell->length < lead) return leat__fail_absent(f->spec.field, err);
     e->data = in->bytes + cell->start + lead;
     e->count = 1;
     for (uint32_t d = 0; d < field->ndim; d++) {

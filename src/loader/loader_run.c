@@ -204,8 +204,7 @@ static int make_images(leat__run *r, const leat__image_group *g, leat__run_worke
     void *out[LEAT__RUN_MAX];
 
     if (cell->absent || cell->length == 0)
-        return leat__fail(err, LEAT_EDATA, "field '%s' is absent",
-                          leat_pack_field(env->pack, g->field)->name);
+        return leat__fail_absent(leat_pack_field(env->pack, g->field)->name, err);
     const uint8_t *data =
         from->bytes != NULL ? from->bytes + cell->start : leat__run_header(env, g, from->id);
     LEAT_TRY(leat__codec_probe((leat__codec_id)cell->image.codec, data, cell->length, &info, err));
@@ -275,8 +274,7 @@ static int copy_field(const leat__run *r, uint32_t c, const found *from, uint32_
             leat__column_fill(column, cell->i, cell->f, out);
             return 0;
         }
-        if (cell->absent || cell->length != column->row_bytes)
-            return leat__fail(err, LEAT_EDATA, "field '%s' is absent", field->name);
+        if (cell->absent || cell->length != column->row_bytes) return leat__fail_absent(field->name, err);
         memcpy(out, from->bytes + cell->start, cell->length);
     } else if (!cell->absent) {
         /* a ragged array has its shape, one u64 per dimension, before its elements */
@@ -397,8 +395,8 @@ static void describe(leat__run *r, uint64_t id, leat_error *err)
     if (key[0] != '\0' && strstr(err->message, key) == NULL)
         leat__error_context(err, "sample %llu (%s)", (unsigned long long)id, key);
     uint32_t part = leat__pack_part_of_sample(r->env->pack, id);
-    if (leat_pack_part_count(r->env->pack) > 1)
-        leat__error_context(err, "%s", leat_pack_path(leat_pack_part(r->env->pack, part, NULL)));
+    const char *path = leat_pack_path(leat_pack_part(r->env->pack, part, NULL));
+    if (strstr(err->message, path) == NULL) leat__error_context(err, "%s", path);
     leat__error_at(err, key, (int64_t)id, offset);
 }
 
