@@ -107,6 +107,8 @@ def _write_rows(batches: Any, name: str, first: int, path: str, text_field: str,
             ids = _values(batch.column(names.index(id_field))) if id_field in names else [None] * len(texts)
             keeps = _values(batch.column(names.index(keep_field))) if keep_field is not None else [None] * len(texts)
             for text, key, keep in zip(texts, ids, keeps):
+                if isinstance(key, float) and not math.isfinite(key):
+                    key = None  # pandas stores a missing number as NaN, which JSON does not have
                 number = isinstance(key, (int, float)) and not isinstance(key, bool)
                 line: dict[str, Any] = {_ROW: row, "id": key if number else f"{name}:{row - first}" if key is None else str(key)}
                 if isinstance(text, bytes):

@@ -267,6 +267,13 @@ def test_dedup_table():
         leat.dedup_table({"text": ["a"]}, kind="exact", bands=3)
 
 
+def test_an_id_that_is_nan_is_missing(tmp_path):
+    pq.write_table(pa.table({"text": ["one two"] * 3, "id": [1.5, math.nan, None]}), tmp_path / "a.parquet")
+    leat.dedup_parquet(tmp_path / "a.parquet", tmp_path / "out", kind="exact")
+    found = [json.loads(line)["id"] for line in (tmp_path / "out/clusters.jsonl").read_text().splitlines()]
+    assert found == [f"{tmp_path}/a.parquet:1", f"{tmp_path}/a.parquet:2"]
+
+
 def test_dedup_parquet(tmp_path):
     (tmp_path / "in").mkdir()
     pq.write_table(similar(3000), tmp_path / "in" / "a.parquet", row_group_size=700)
