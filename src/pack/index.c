@@ -57,8 +57,9 @@ static int open_blocks(leat__index *x, leat_error *err)
     memset(block + got, 0, sizeof block - got);
     LEAT_TRY(leat__header_decode(block, path, &told, err));
     if (size != told.file_bytes)
-        return leat__fail(err, LEAT_EDATA, "%s: is %llu bytes, expected %llu (truncated?)", path,
-                          (unsigned long long)size, (unsigned long long)told.file_bytes);
+        return leat__fail(err, LEAT_EDATA, "%s: is %llu bytes, expected %llu (%s?)", path,
+                          (unsigned long long)size, (unsigned long long)told.file_bytes,
+                          size < told.file_bytes ? "truncated" : "bytes were added");
     LEAT_TRY(leat__file_pread(x->file, block, sizeof block, size - sizeof block, err));
     LEAT_TRY(leat__footer_decode(block, path, size, &x->footer, err));
     const leat__footer *f = &x->footer;

@@ -200,6 +200,9 @@ static void test_cut_short(void **state)
     file[size] = 0;
     pt_store(cut, file, size + 1);
     assert_int_equal(verify(cut, 1, &f, NULL), LEAT_EDATA);
+    leat_pack *long_one;
+    assert_int_equal(leat_pack_open(&long_one, cut, NULL, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "(bytes were added?)"));
     free(file);
 
     /* Truncated while open: reads fail, no signal is raised. */
