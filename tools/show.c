@@ -316,14 +316,17 @@ static int run(cli *c)
     if (sheet && cli_given(c, "as"))
         return cli_usage(c, "--as has no effect with --output: a contact sheet is written as PNG");
     if (cli_flag(c, "force") && !sheet) return cli_usage(c, "--force needs --output");
-    if (!sheet && !c->json && how == SHOW_AUTO && !isatty(STDOUT_FILENO))
-        return cli_usage(c, "stdout is not a terminal: give -o FILE.png, or say how with --as");
+    bool nowhere = !sheet && !c->json && how == SHOW_AUTO && !isatty(STDOUT_FILENO);
     if (how == SHOW_AUTO)
         how = show_detect(getenv("TERM"), getenv("TERM_PROGRAM"), getenv("KITTY_WINDOW_ID"));
     leat__buf_init(&s.lines, LEAT__MEM_MISC, 16u << 20);
     begin_json(&s);
     int rc = sheet ? check_name(cli_str(c, "output"), cli_flag(c, "force"), &err) : 0;
     if (rc == 0) rc = open_all(&s, &err);
+    if (rc == 0 && nowhere) {
+        close_all(&s);
+        return cli_usage(c, "stdout is not a terminal: give -o FILE.png, or say how with --as");
+    }
     if (rc == 0) rc = find_all(&s, numbers, &count, &err);
     if (rc == 0) rc = lay_out(&s, numbers, count, !sheet && how == SHOW_BLOCKS, &err);
     if (rc == 0) rc = draw_all(&s, numbers, count, &bad, &err);

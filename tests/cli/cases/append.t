@@ -165,6 +165,10 @@ $ leat show p.leat
 ! leat show: stdout is not a terminal: give -o FILE.png, or say how with --as (see leat show --help)
 = 2
 
+$ leat show nope.leat
+! leat show: nope.leat: cannot open: No such file or directory
+= 4
+
 $ leat show p.leat -n 2 -o sheet.png
 > head -c 4 sheet.png | tail -c 3; echo
 dog/1.png  1x1 png
