@@ -25,7 +25,6 @@ int cli_main_inside(const cli_command *const *commands, int argc, char **argv, c
 int cli_version(cli *c);
 int cli_show_help(cli *c, const cli_command *command);
 int cli_show(cli *c, const leat__buf *page);
-int cli_unknown_command(cli *c, const char *name, const char *nearest);
 
 int cli_columns(int fd); /* width of the terminal, else $COLUMNS, else 80 */
 

@@ -145,7 +145,7 @@ static int run_top(cli *c, int argc, char **argv)
     return cli_show_help(c, NULL);
 }
 
-int cli_unknown_command(cli *c, const char *name, const char *nearest)
+static int unknown_command(cli *c, const char *name, const char *nearest)
 {
     if (nearest) return cli_usage(c, "unknown command '%s'; did you mean '%s'?", name, nearest);
     return cli_usage(c, "unknown command '%s'", name);
@@ -224,8 +224,8 @@ int cli_main_inside(const cli_command *const *commands, int argc, char **argv, c
         exit_code = run_top(&c, argc > 1 ? argc - 1 : 0, argv + (argc > 1));
     } else {
         const cli_command *command = cli_find(commands, argv[1], &nearest);
-        exit_code = command ? run_command(&c, command, argc - 2, argv + 2)
-                            : cli_unknown_command(&c, argv[1], nearest);
+        exit_code =
+            command ? run_command(&c, command, argc - 2, argv + 2) : unknown_command(&c, argv[1], nearest);
     }
     leat__options_as_flags(false);
     return cli_end(&c, exit_code);

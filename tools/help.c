@@ -54,7 +54,8 @@ static bool show_ops(cli *c, const char *name, int *exit_code)
 
 static int unknown(cli *c, const char *name, const char *nearest)
 {
-    if (nearest) return cli_unknown_command(c, name, nearest);
+    if (nearest)
+        return cli_usage(c, "'%s' is neither a command nor an op; did you mean '%s'?", name, nearest);
     return cli_usage(
         c, "'%s' is neither a command nor an op: leat help lists the commands, leat help ops the ops", name);
 }

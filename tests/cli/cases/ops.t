@@ -19,7 +19,7 @@ RandomSolarize - inverts values from a threshold on with probability p
 ...
 
 $ leat help CenterCorp
-! leat help: unknown command 'CenterCorp'; did you mean 'CenterCrop'? (see leat help --help)
+! leat help: 'CenterCorp' is neither a command nor an op; did you mean 'CenterCrop'? (see leat help --help)
 = 2
 
 $ leat help ops --json

@@ -34,7 +34,7 @@ $ leat completions bash zsh
 = 2
 
 $ leat help hepl
-! leat help: unknown command 'hepl'; did you mean 'help'? (see leat help --help)
+! leat help: 'hepl' is neither a command nor an op; did you mean 'help'? (see leat help --help)
 = 2
 
 $ leat help NoSuchThing
