@@ -371,7 +371,7 @@ static int commit(cleaning *t, leat_error *err)
     LEAT_TRY(leat__shards_commit(&t->matches, err));
     LEAT_TRY(leat__shards_commit(&t->lists, err));
     LEAT_TRY(leat__shards_commit(&t->bad, err));
-    t->stats->shards = t->kept.count;
+    t->stats->shards = leat__shards_filled(&t->kept);
     t->stats->bytes_out = t->kept.bytes;
     return 0;
 }

@@ -817,7 +817,7 @@ static int write_all(lines *l, leat_error *err)
     LEAT_TRY(leat__shards_commit(&l->kept, err));
     LEAT_TRY(leat__shards_commit(&l->changed, err));
     LEAT_TRY(leat__shards_commit(&l->bad, err));
-    d->stats->shards = l->kept.count;
+    d->stats->shards = leat__shards_filled(&l->kept);
     d->stats->bytes_out = l->kept.bytes;
     return 0;
 }

@@ -484,7 +484,7 @@ static int end(leat__dedup *d, leat__join *j, leat_error *err)
     d->meter = j->meter;
     LEAT_TRY(add_stored(d, err));
     leat__dedup_copy_state(d);
-    st->shards = j->shards;
+    st->shards = j->bytes > 0 ? j->shards : 0;
     st->bytes_out = j->bytes;
     st->seconds = d->part->seconds;
     st->cpu_seconds = d->part->cpu_seconds;

@@ -260,7 +260,7 @@ static int commit(writing *w, leat_error *err)
     for (int i = 0; i < LEAT__OUTS; i++) LEAT_TRY(leat__shards_commit(&w->out[i], err));
     LEAT_TRY(write_reasons(w->d, err));
     if (w->d->opts->index) LEAT_TRY(leat__dedup_index_write(w->d, err));
-    st->shards = w->out[LEAT__OUT_KEPT].count;
+    st->shards = leat__shards_filled(&w->out[LEAT__OUT_KEPT]);
     st->bytes_out = w->out[LEAT__OUT_KEPT].bytes;
     return 0;
 }

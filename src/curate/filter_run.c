@@ -418,7 +418,7 @@ static int commit(filter *f, leat_error *err)
     LEAT_TRY(leat__shards_commit(&f->out[LEAT__OUT_KEPT], err));
     LEAT_TRY(leat__shards_commit(&f->out[LEAT__OUT_BAD], err));
     if (!f->opts->score_only) LEAT_TRY(leat__shards_commit(&f->out[LEAT__OUT_SECOND], err));
-    f->stats->shards = f->out[LEAT__OUT_KEPT].count;
+    f->stats->shards = leat__shards_filled(&f->out[LEAT__OUT_KEPT]);
     f->stats->bytes_out = f->out[LEAT__OUT_KEPT].bytes;
     return 0;
 }
@@ -697,7 +697,7 @@ static int end_parts(filter *f, leat__join *j, leat_error *err)
     LEAT_TRY(leat__output_refuse_empty(f->opts->output, st->documents, st->bad, "line", err));
     LEAT_TRY(leat__output_clear(f->opts->output, err));
     LEAT_TRY(leat__join_end(j, err));
-    st->shards = j->shards;
+    st->shards = j->bytes > 0 ? j->shards : 0;
     st->bytes_out = j->bytes;
     st->seconds = f->part->seconds;
     st->cpu_seconds = f->part->cpu_seconds;

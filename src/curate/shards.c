@@ -250,6 +250,11 @@ int leat__shards_commit(leat__shards *s, leat_error *err)
     return s->single ? 0 : leat__shards_trim(s->folder, s->name, s->compress, s->count, err);
 }
 
+uint32_t leat__shards_filled(const leat__shards *s)
+{
+    return s->bytes > 0 ? s->count : 0;
+}
+
 void leat__shards_reset(leat__shards *s)
 {
     leat__file_close(&s->file);

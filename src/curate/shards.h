@@ -64,6 +64,8 @@ int leat__shards_put(leat__shards *s, const void *data, size_t len, leat_error *
 /* Renames the files, and removes files of an earlier run with higher numbers or another compression.
  * An empty output is one empty file. */
 int leat__shards_commit(leat__shards *s, leat_error *err) LEAT_MUST_CHECK;
+/* Returns the number of files with lines. */
+uint32_t leat__shards_filled(const leat__shards *s);
 /* Removes the numbered files from `count` on, those with another compression, and temporary ones. */
 int leat__shards_trim(const char *folder, const char *name, leat__compress compress, uint32_t count,
                       leat_error *err) LEAT_MUST_CHECK;

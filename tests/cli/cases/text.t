@@ -786,3 +786,12 @@ $ printf '{"id": "a", "text": "one two three"}\n' > old.jsonl
 1
 1
 {"id": "b", "text": "four five six"}
+
+# A run that keeps nothing has no file with documents.
+$ for run in filter 'dedup exact' decontaminate; do leat $run case.jsonl -o none --force --json $([ "$run" = decontaminate ] && echo "--eval case.jsonl --ngram 3" || echo "--set words.min=50") | jget kept shards; done
+0
+0
+0
+0
+0
+0
