@@ -426,6 +426,7 @@ static int check_evals(const leat_decontaminate_opts *o, leat_error *err)
     leat__text_files files;
     LEAT_TRY(leat__text_files_open(&files, o->evals, o->eval_count, 1u << 20, err));
     int rc = leat__text_files_check(&files, o->output, NULL, err);
+    leat__text_files_warn(&files, &o->log);
     leat__text_files_reset(&files);
     return rc;
 }

@@ -6,6 +6,7 @@
 #include "curate/text_files.h"
 
 #include <fnmatch.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -168,6 +169,22 @@ static bool is_output(const leat__dir *dir)
     return report && kept;
 }
 
+/* True when the search leaves out this folder below an input, because it has the output of a run. */
+static bool is_left_out(const leat__text_files *f, const leat__dir *dir, const char *path)
+{
+    bool report = false;
+    for (size_t i = 0; i < dir->count && !report; i++)
+        report = leat__str_eq(leat__dir_name(dir, i), "report.json");
+    return report && !f->only_outputs && leat__output_complete(path);
+}
+
+static int leave_out(leat__text_files *f, const char *path, leat_error *err)
+{
+    f->skips++;
+    if (!f->skipped) f->skipped = leat__strdup(LEAT__MEM_CURATE, path);
+    return f->skipped ? 0 : leat__fail_nomem(err, strlen(path), "a path");
+}
+
 /* A folder that is being searched, and the one above it. */
 typedef struct searched {
     const struct searched *up;
@@ -199,6 +216,10 @@ static int add_folder(leat__text_files *f, const char *path, const char *pattern
     leat__buf_init(&name, LEAT__MEM_CURATE, 1u << 20);
     LEAT_GO(rc, out, enter_folder(&here, path, err));
     const leat__dir *dir = &here.dir;
+    if (up && is_left_out(f, dir, path)) {
+        rc = leave_out(f, path, err);
+        goto out;
+    }
     const char *begin = !pattern && is_output(dir) ? "kept-" : "";
     for (size_t i = 0; i < dir->count; i++) {
         const char *entry = leat__dir_name(dir, i);
@@ -219,6 +240,27 @@ out:
     leat__buf_reset(&name);
     leat__dir_reset(&here.dir);
     return rc;
+}
+
+/* Adds the files of an input folder. Outputs of runs below it are added only if there is nothing else: they
+ * may have been made of the other files, whose documents would then come twice. */
+static int search_folder(leat__text_files *f, const char *path, leat_error *err)
+{
+    const uint32_t files = f->count, skips = f->skips;
+    f->only_outputs = false;
+    LEAT_TRY(add_folder(f, path, NULL, NULL, err));
+    if (f->count == files && f->skips > skips) {
+        f->only_outputs = true;
+        f->skips = skips;
+        if (skips == 0) {
+            leat__free(f->skipped);
+            f->skipped = NULL;
+        }
+        LEAT_TRY(add_folder(f, path, NULL, NULL, err));
+    }
+    if (f->count > files) return 0;
+    return leat__fail(err, LEAT_ENOENT, "%s: has no .jsonl, .ndjson or .json files (also .gz and .zst)",
+                      path);
 }
 
 static int add_pattern(leat__text_files *f, const char *input, leat_error *err)
@@ -248,12 +290,7 @@ static int add_input(leat__text_files *f, const char *input, leat_error *err)
         if (err) *err = why;
         return rc;
     }
-    if (kind == LEAT__ENTRY_FOLDER) {
-        LEAT_TRY(add_folder(f, input, NULL, NULL, err));
-        if (f->count > before) return 0;
-        return leat__fail(err, LEAT_ENOENT, "%s: has no .jsonl, .ndjson or .json files (also .gz and .zst)",
-                          input);
-    }
+    if (kind == LEAT__ENTRY_FOLDER) return search_folder(f, input, err);
     if (kind != LEAT__ENTRY_FILE)
         return leat__fail(err, LEAT_EINVAL, "%s: not a regular file or a folder", input);
     return add_file(f, input, err);
@@ -343,6 +380,7 @@ void leat__text_files_reset(leat__text_files *f)
     leat__free(f->path);
     leat__free(f->size);
     leat__free(f->ignored);
+    leat__free(f->skipped);
     leat__free(f->finished);
     leat__free(f->sum);
     leat__free(f->first);
@@ -358,6 +396,13 @@ void leat__text_files_warn(const leat__text_files *f, const leat_log *log)
         leat__log(log, LEAT_LOG_WARN,
                   "%s: not read: its folder has the output of a run, of which only kept-* is read",
                   f->ignored);
+    if (!f->skipped) return;
+    char more[48] = "";
+    if (f->skips > 1)
+        snprintf(more, sizeof more, " and %u more folder%s", f->skips - 1, leat__plural(f->skips - 1));
+    leat__log(log, LEAT_LOG_WARN,
+              "%s%s: not read: the output of a run beside other documents (to read it, name its folder)",
+              f->skipped, more);
 }
 
 void leat__text_files_rewind(leat__text_files *f)

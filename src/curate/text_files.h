@@ -75,10 +75,13 @@ typedef struct leat__line_numbers {
 typedef struct leat__text_files {
     char **path;
     uint32_t count, capacity;
-    uint64_t *size; /* bytes on disk; a file that has another size when it is read has changed */
-    uint64_t total; /* bytes of all files */
-    char *finished; /* last output folder that was found to be complete; NULL = none */
-    char *ignored;  /* first file left out of an output folder because it is not kept-*; NULL = none */
+    uint64_t *size;    /* bytes on disk; a file that has another size when it is read has changed */
+    uint64_t total;    /* bytes of all files */
+    char *finished;    /* last output folder that was found to be complete; NULL = none */
+    char *ignored;     /* first file left out of an output folder because it is not kept-*; NULL = none */
+    char *skipped;     /* first folder left out because it has the output of a run; NULL = none */
+    uint32_t skips;    /* number of such folders */
+    bool only_outputs; /* the folder that is searched has no files but outputs of runs: they are read */
     /* State of reading. */
     uint32_t next;
     leat__stream *stream;
@@ -104,8 +107,9 @@ typedef struct leat__text_files {
 } leat__text_files;
 
 /* Finds the files of the inputs, in the given order. Files of a folder (recursively) and of a pattern
- * are sorted by name. From an output folder of a run, only kept-* is taken. LEAT_ENOENT when an input
- * does not exist or has no files, LEAT_EDATA when it is the incomplete output of a run. */
+ * are sorted by name. From an output folder of a run, only kept-* is taken. Below a folder that has other
+ * files, output folders are left out: their documents may be those of the other files. LEAT_ENOENT when an
+ * input does not exist or has no files, LEAT_EDATA when it is the incomplete output of a run. */
 int leat__text_files_open(leat__text_files *f, const char *const *inputs, uint32_t count, uint64_t max_line,
                           leat_error *err) LEAT_MUST_CHECK;
 /* Fails with LEAT_EINVAL when a run with this output folder and these reports (separated by commas;
@@ -117,7 +121,7 @@ int leat__text_files_check(const leat__text_files *f, const char *output, const 
 int leat__text_output_check(const char *output, const char *const *inputs, uint32_t count, const char *index,
                             leat_error *err) LEAT_MUST_CHECK;
 void leat__text_files_reset(leat__text_files *f);
-/* Warns about files that were left out. */
+/* Warns about files and folders that were left out. */
 void leat__text_files_warn(const leat__text_files *f, const leat_log *log);
 /* Starts over at the first file. */
 void leat__text_files_rewind(leat__text_files *f);

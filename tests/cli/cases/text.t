@@ -795,3 +795,11 @@ $ for run in filter 'dedup exact' decontaminate; do leat $run case.jsonl -o none
 0
 0
 0
+
+# An output below an input folder is not read again.
+$ mkdir nest; cp old.jsonl nest; for out in one two; do leat filter nest -o nest/$out --set words.min=1 --json | jget documents; done; leat dedup exact nest -o nest/three --json | jget documents
+1
+1
+1
+! leat filter: warning: nest/one: not read: the output of a run beside other documents (to read it, name its folder)
+! leat dedup: warning: nest/one and 1 more folder: not read: the output of a run beside other documents (to read it, name its folder)

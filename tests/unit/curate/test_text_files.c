@@ -197,6 +197,34 @@ static void output_of_a_run(void **state)
     leat__text_files_reset(&f);
 }
 
+/* Outputs below an input folder are left out beside other files, which they may be made of. */
+static void output_below_an_input(void **state)
+{
+    static const char *const report = "{\"documents\":1,\"kept\":1,\"bad\":0,\"written\":[]}\n";
+    leat__text_files f;
+    char warning[256] = "";
+    const leat_log log = {.write = note_warning, .cookie = warning};
+    put_text("top/b/kept-00000.jsonl", "{}\n");
+    put_text("top/b/report.json", report);
+    put_text("top/c/scores-00000.jsonl", "{}\n");
+    put_text("top/c/report.json", report);
+    assert_int_equal(open_files(&f, "top", NULL, 1 << 20, NULL), 0); /* nothing else: they are read */
+    assert_non_null(strstr(f.path[0], "top/b/kept-00000.jsonl"));
+    leat__text_files_warn(&f, &log);
+    assert_string_equal(warning, "");
+    leat__text_files_reset(&f);
+    put_text("top/d/e.jsonl", "{}\n");
+    assert_int_equal(open_files(&f, "top", NULL, 1 << 20, NULL), 0);
+    assert_int_equal(f.count, 1);
+    assert_non_null(strstr(f.path[0], "top/d/e.jsonl"));
+    leat__text_files_warn(&f, &log);
+    if (!strstr(warning, "top/b and 1 more folder: not read")) fail_msg("%s", warning);
+    leat__text_files_reset(&f);
+    assert_int_equal(open_files(&f, "top", "top/b", 1 << 20, NULL), 0);
+    assert_int_equal(f.count, 2);
+    leat__text_files_reset(&f);
+}
+
 /* A folder whose run was killed while it replaced the files: it has files of two runs, or too few. */
 static void output_of_a_killed_run(void **state)
 {
@@ -438,6 +466,7 @@ int main(void)
         cmocka_unit_test(a_line_can_be_too_long),
         cmocka_unit_test(chunks_of_short_lines),
         cmocka_unit_test(output_of_a_run),
+        cmocka_unit_test(output_below_an_input),
         cmocka_unit_test(output_of_a_killed_run),
         cmocka_unit_test(outputs_that_are_inputs),
         cmocka_unit_test(byte_order_mark),
