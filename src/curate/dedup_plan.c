@@ -197,7 +197,9 @@ static int estimate_documents(leat__dedup *d, estimate *e, leat_error *err)
         e->text += (uint64_t)((double)d->files.size[i] * (is_compressed(d->files.path[i]) ? ratio : 1));
     if (s.piece_bytes > 0) e->pieces = (uint64_t)((double)e->text / (double)s.piece_bytes * (double)s.pieces);
     if (s.bytes > 0) e->documents = (uint64_t)((double)e->text / (double)s.bytes * (double)s.lines);
-    if (s.bytes > 0 && e->documents == 0) e->documents = 1; /* no line ends at these places */
+    e->documents =
+        LEAT_MAX(e->documents, s.id_lines); /* lines that were seen; perhaps none ends at these places */
+    if (s.bytes > 0 && e->documents == 0) e->documents = 1;
     e->documents += d->against;
     e->id_bytes = s.id_lines > 0 ? leat__ceil_div(s.id_bytes, s.id_lines) : 0;
     return 0;
@@ -214,13 +216,19 @@ static uint64_t disk_of(const leat__dedup *d, const estimate *e)
     return e->documents * each;
 }
 
+/* Returns the memory that a run needs for any number of documents. */
+static uint64_t floor_of(const leat__dedup *d)
+{
+    if (d->opts->level == LEAT_LEVEL_SUBSTRING) return WORDS_FLOOR;
+    return FLOOR + (d->rules.count > 0 ? LEAT__DEDUP_SCORER : 0);
+}
+
 /* Returns the minimum memory: enough for a pass over the text, and for the decisions plus a sixteenth for a
  * part of the edges. */
 static uint64_t memory_of(const leat__dedup *d, uint64_t documents)
 {
     uint64_t all = documents * (d->opts->keep != LEAT_KEEP_FIRST ? 32 : 12) + (8u << 20);
-    uint64_t floor = FLOOR + (d->rules.count > 0 ? LEAT__DEDUP_SCORER : 0);
-    return LEAT_MAX(floor, all + leat__ceil_div(all, 15));
+    return LEAT_MAX(floor_of(d), all + leat__ceil_div(all, 15));
 }
 
 /* Returns the free bytes on the output's disk, found by the nearest folder that exists. */
@@ -253,10 +261,15 @@ static int refuse_memory(const leat__dedup *d, const char *about, uint64_t docum
         snprintf(need, sizeof need, "%llu bytes", (unsigned long long)bytes);
         snprintf(limit, sizeof limit, "%llu", (unsigned long long)d->memory);
     }
-    return leat__fail(
-        err, LEAT_EBUDGET, "%s%llu document%s need%s %s of memory, the limit is %s (raise `memory` to %lluM)",
-        about, (unsigned long long)documents, leat__plural(documents), documents == 1 ? "s" : "", need, limit,
-        (unsigned long long)leat__ceil_div(bytes, 1u << 20));
+    const unsigned long long enough = leat__ceil_div(bytes, 1u << 20);
+    if (bytes < floor_of(d) + (1u << 20)) /* the documents add little or nothing */
+        return leat__fail(err, LEAT_EBUDGET,
+                          "a run needs %s of memory, the limit is %s (raise `memory` to %lluM)", need, limit,
+                          enough);
+    return leat__fail(err, LEAT_EBUDGET,
+                      "%s%llu document%s need%s %s of memory, the limit is %s (raise `memory` to %lluM)",
+                      about, (unsigned long long)documents, leat__plural(documents),
+                      documents == 1 ? "s" : "", need, limit, enough);
 }
 
 int leat__dedup_check_memory(const leat__dedup *d, uint64_t least, leat_error *err)
@@ -275,7 +288,7 @@ static void plan_pieces(leat__dedup *d, const estimate *e)
     uint64_t bits = (e->pieces + (words ? e->documents * d->opts->shingle_words : 0)) / 8;
     d->plan_marks = 2 * bits;
     st->plan_disk = e->pieces * RECORD_BYTES + d->plan_marks;
-    st->plan_memory = LEAT_MAX((words ? WORDS_FLOOR : FLOOR) + bits, 2 * bits);
+    st->plan_memory = LEAT_MAX(floor_of(d) + bits, 2 * bits);
 }
 
 int leat__dedup_plan(leat__dedup *d, leat_error *err)

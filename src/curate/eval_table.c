@@ -186,7 +186,7 @@ static uint64_t need_limit(const reading *r, uint64_t line, uint64_t words)
 
 static int check_room(const reading *r, const leat__text_chunk *c, leat_error *err)
 {
-    uint64_t bytes = c->no_room ? c->too_long : c->longest, number = c->line;
+    uint64_t bytes = c->no_room ? c->skipped_bytes : c->longest, number = c->line;
     leat__line line;
     if (!c->no_room && c->longest <= r->files.room_line) return 0;
     for (size_t at = 0; !c->no_room && leat__text_chunk_next(c, &at, &line);)

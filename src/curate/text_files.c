@@ -504,7 +504,8 @@ static int skip_line(leat__text_files *f, leat__text_chunk *c, leat_error *err)
         if (nl) LEAT_TRY(leat__buf_append(&f->rest, c->data + used, got - used));
         if (nl || f->at_end) break;
     }
-    c->no_room = c->too_long - newline <= f->max_line;
+    c->skipped_bytes = c->too_long - newline;
+    c->no_room = c->skipped_bytes <= f->max_line;
     f->offset += c->too_long;
     c->sum = sum;
     c->len = 0;

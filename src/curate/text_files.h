@@ -34,6 +34,7 @@ typedef struct leat__text_chunk {
     uint8_t *data;                 /* whole lines, followed by LEAT__TEXT_PAD zeros */
     size_t len, capacity;
     uint64_t too_long;      /* bytes of a skipped line; 0 = none */
+    uint64_t skipped_bytes; /* the same without its newline */
     uint64_t skipped_words; /* about how many words the skipped line has */
     bool no_room;           /* skipped because of `room_line`, not of the limit */
     bool partial;           /* a line is longer than `pause`: the next read continues it */

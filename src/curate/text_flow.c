@@ -178,7 +178,7 @@ int leat__text_refuse_line(const leat__text_files *f, uint32_t file, uint64_t nu
 
 static int refuse_chunk(const pass_run *r, const leat__text_chunk *c, leat_error *err)
 {
-    uint64_t bytes = c->too_long ? c->too_long : c->longest, number = c->line, limit;
+    uint64_t bytes = c->too_long ? c->skipped_bytes : c->longest, number = c->line, limit;
     leat__line line;
     for (size_t at = 0; !c->too_long && leat__text_chunk_next(c, &at, &line);)
         if (line.len == c->longest) number = line.number;

@@ -207,7 +207,7 @@ $ leat decontaminate co.jsonl -o dam2 --eval ev.jsonl --ngram 5 --on-error fail
 = 4
 
 $ { printf '{"text":"'; head -c 20000000 /dev/zero | tr '\0' 'a'; echo '"}'; } > long.jsonl; leat decontaminate co.jsonl -o dam3 --eval long.jsonl --memory 50M
-! leat decontaminate: long.jsonl: line 1 of 20000012 bytes (19.1 MiB) does not fit the memory limit of 50.0 MiB (raise --memory to 502M, or lower --max-document to list such lines as bad)
+! leat decontaminate: long.jsonl: line 1 of 20000011 bytes (19.1 MiB) does not fit the memory limit of 50.0 MiB (raise --memory to 502M, or lower --max-document to list such lines as bad)
 = 3
 
 # the limit that is named is enough, also for this line in the corpus
@@ -355,11 +355,11 @@ about * documents: * of memory, * of disk besides the output, 1 pass for sketche
 14 bands of 8: chance to be compared 0.01 at 0.4, 0.05 at 0.5, 0.21 at 0.6, 0.56 at 0.7, 0.92 at 0.8, 1.00 at 0.9
 
 $ leat dedup fuzzy in.jsonl -o small --memory 10M
-! leat dedup: about * documents need * of memory, the limit is 10.0 MiB (raise --memory to *M) (glob)
+! leat dedup: a run needs 48.0 MiB of memory, the limit is 10.0 MiB (raise --memory to 48M)
 = 3
 
 $ echo '{"text":"a"}' > single.jsonl; leat dedup substring single.jsonl -o small --memory 50M
-! leat dedup: about 1 document needs 80.0 MiB of memory, the limit is 50.0 MiB (raise --memory to 81M)
+! leat dedup: a run needs 80.0 MiB of memory, the limit is 50.0 MiB (raise --memory to 81M)
 = 3
 
 $ leat dedup exact single.jsonl -o single > /dev/null; leat dedup exact single.jsonl -o single --resume
@@ -742,7 +742,7 @@ left/my.partial
 
 # sizes that look equal are written in bytes
 $ leat dedup exact in.jsonl -o close --memory 50331647
-! leat dedup: about 5 documents need 50331648 bytes of memory, the limit is 50331647 (raise --memory to 48M)
+! leat dedup: a run needs 50331648 bytes of memory, the limit is 50331647 (raise --memory to 48M)
 = 3
 
 # One of each: in pages, plans and lines.
@@ -803,3 +803,10 @@ $ mkdir nest; cp old.jsonl nest; for out in one two; do leat filter nest -o nest
 1
 ! leat filter: warning: nest/one: not read: the output of a run beside other documents (to read it, name its folder)
 ! leat dedup: warning: nest/one and 1 more folder: not read: the output of a run beside other documents (to read it, name its folder)
+
+# The size of a long line is the same in all commands, without its newline. --plan counts the lines that it saw.
+$ python3 -c 'print("{\"text\": \"short\"}\n" * 50 + "{\"text\": \"" + "word " * 520000 + "\"}")' > long.jsonl
+> for memory in 50M 60M; do leat filter long.jsonl -o long --set words.min=1 --memory $memory; leat dedup exact long.jsonl -o long --memory 50M; leat decontaminate long.jsonl -o long --eval long.jsonl --memory $memory; done 2>&1 | grep -o 'line .* bytes' | sort | uniq -c | tr -s ' '
+> leat dedup exact long.jsonl -o long --plan | grep -o 'about [0-9]* documents'
+ 6 line 51 of 2600012 bytes
+about 50 documents

@@ -103,7 +103,7 @@ static void long_lines(void **state)
     fputs("\"}\n", f);
     fclose(f);
     assert_int_equal(read_sets("text", 20 << 20, &err), LEAT_EBUDGET);
-    assert_non_null(strstr(err.message, "e.jsonl: line 2 of 3145740 "));
+    assert_non_null(strstr(err.message, "e.jsonl: line 2 of 3145739 "));
     sscanf(strstr(err.message, "memory to"), "memory to %uM", &enough);
     assert_in_range(enough, 200, 300); /* each word counts as another n-gram */
     assert_int_equal(read_sets("text", (uint64_t)enough << 20, &err), 0);
