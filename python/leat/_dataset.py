@@ -238,10 +238,10 @@ class Dataset:
         return self._pack.classes(self._field(name))
 
     def column(self, name: str) -> np.ndarray:
-        """Returns all values of an int or float field, from the index."""
+        """Returns all values of an int or float field, from the index. Other fields are read sample by sample."""
         f = self.fields[self._field(name)]
         if f.type not in ("int", "float"):
-            raise ArgumentError(f"{self.path}: field '{name}' is {f.type}: only int and float fields are columns")
+            raise ArgumentError(f"{self.path}: field '{name}' is {f.type}: only int and float fields are columns; read others sample by sample")
         out = np.empty(len(self), np.int64 if f.type == "int" else np.float64)
         if len(out):
             self._pack.column(self._index[name], 0, out)
