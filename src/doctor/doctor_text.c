@@ -320,9 +320,9 @@ static void trainer_evidence(leat_doctor_diagnosis *d)
         SAY("waiting %.1f ms, training %.1f ms per step, computed from rates: no step was measured",
             f->data_ms, f->batch_ms);
     else if (known(f->data_ms) && known(f->batch_ms))
-        SAY("waiting %.1f ms, training %.1f ms per step (p95 %.1f and %.1f), %.0f steps", f->data_ms,
+        SAY("waiting %.1f ms, training %.1f ms per step (p95 %.1f and %.1f), %.0f step%s", f->data_ms,
             f->batch_ms, or_else(f->data_ms_p95, f->data_ms), or_else(f->batch_ms_p95, f->batch_ms),
-            or_else(f->steps, 0));
+            or_else(f->steps, 0), f->steps == 1 ? "" : "s");
     if (or_else(f->prepare_ms, 0) > 0)
         SAY("transform= takes %.1f ms per step, beside waiting and training", f->prepare_ms);
     double starts = leat__doctor_starts(f);
@@ -442,8 +442,8 @@ static void say_what_settles(leat_doctor_diagnosis *d)
              "it");
     if (d->limit == LEAT_LIMIT_NONE) return;
     if (known(f->steps) && f->steps < LEAT__STEPS_ENOUGH)
-        FIND("not sure after %.0f steps: a longer run settles it (from %d steps on)", f->steps,
-             LEAT__STEPS_ENOUGH);
+        FIND("not sure after %.0f step%s: a longer run settles it (from %d steps on)", f->steps,
+             f->steps == 1 ? "" : "s", LEAT__STEPS_ENOUGH);
     else if (d->cause == LEAT_CAUSE_BUDGET && !known(f->spacious) && !known(leat__doctor_storage(f)))
         FIND("not sure: slow reads fill a budget, too; leat doctor PACK measures the reads and more memory");
     else if (d->missing_count > 0) FIND("not sure: this would settle it: %s", d->missing[0]);

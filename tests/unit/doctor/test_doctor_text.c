@@ -121,7 +121,10 @@ static void doubt_names_what_would_settle_it(void **state)
     f.steps = 12;
     leat_doctor_diagnosis d = judge(f);
     assert_true(d.confidence < 0.5 && d.finding_count > 0);
-    assert_contains(d.findings[0], "a longer run settles it");
+    assert_contains(d.findings[0], "not sure after 12 steps: a longer run settles it");
+    f.steps = 1;
+    d = judge(f);
+    assert_contains(d.findings[0], "not sure after 1 step: a longer run settles it");
     f.steps = 200;
     f.batch_ms = f.batch_ms_p50 = f.batch_ms_p95 = -1;
     d = judge(f);
