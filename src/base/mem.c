@@ -38,6 +38,10 @@
 /* Blocks of at least this size are mapped. Never under AddressSanitizer, which checks only the heap, or
  * ThreadSanitizer, which does not see mremap and reports two owners of one address as a race. */
 #define LARGE (SANITIZED ? SIZE_MAX : (size_t)256 << 10)
+/* The same for page-aligned blocks: encoded samples, of all sizes and with short lives. In the heaps of
+ * several threads they left gaps: 11 MiB beside a budget of 24 MiB. */
+#define LARGE_ALIGNED (SANITIZED ? SIZE_MAX : (size_t)32 << 10)
+#define PAGE 4096u
 /* Page-aligned blocks of at least this size request huge pages, because they are filled completely. */
 #define HUGE ((size_t)8 << 20)
 #define LIVE_MARK 0x6c656174u /* "leat": debug builds detect frees of foreign or freed blocks */
@@ -94,9 +98,9 @@ static void discharge(leat__mem_cat cat, uint64_t size)
     atomic_fetch_sub_explicit(&blocks, 1, memory_order_relaxed);
 }
 
-static char *get_memory(size_t total, bool zero)
+static char *get_memory(size_t total, bool mapped, bool zero)
 {
-    if (total < LARGE) return zero ? calloc(1, total) : malloc(total);
+    if (!mapped) return zero ? calloc(1, total) : malloc(total);
     void *start = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return start != MAP_FAILED ? start : NULL;
 }
@@ -129,7 +133,8 @@ static void *allocate(leat__mem_cat cat, size_t size, size_t align, bool zero)
     if (!leat__add_size(size, extra, &total)) return NULL;
     if (LEAT_FAULT(LEAT__FAULT_ALLOC)) return NULL;
     if (!charge(cat, size)) return NULL;
-    char *start = get_memory(total, zero);
+    const bool mapped = total >= (align >= PAGE ? LARGE_ALIGNED : LARGE);
+    char *start = get_memory(total, mapped, zero);
     if (start == NULL) {
         discharge(cat, size);
         return NULL;
@@ -137,9 +142,8 @@ static void *allocate(leat__mem_cat cat, size_t size, size_t align, bool zero)
     uintptr_t at = (uintptr_t)start + sizeof(header);
     at = (at + align - 1) & ~(uintptr_t)(align - 1);
     void *ptr = (void *)at;
-    bool mapped = total >= LARGE;
     if (mapped && align == MAX_ALIGN) start = trim_mapping(start, &total, ptr, size);
-    else if (align >= 4096 && total >= HUGE) (void)madvise(start, total, MADV_HUGEPAGE);
+    else if (align >= PAGE && total >= HUGE) (void)madvise(start, total, MADV_HUGEPAGE);
     *header_of(ptr) = (header){
         .start = start, .size = size, .cat = (uint32_t)cat, .mark = LIVE_MARK, .mapped = mapped ? total : 0};
     return ptr;

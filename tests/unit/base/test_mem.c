@@ -114,6 +114,36 @@ static void large_blocks_cross_the_threshold(void **state)
     assert_no_leaks();
 }
 
+static uint64_t resident_bytes(void)
+{
+    unsigned long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%*u %lu", &pages), 1);
+    fclose(f);
+    return (uint64_t)pages * 4096;
+}
+
+/* Page-aligned blocks are returned to the system although small ones from the heap are between them. */
+static void page_aligned_blocks_leave_no_gaps(void **state)
+{
+    void *large[200], *small[200];
+    (void)state;
+    if (getenv("LEAT_SANITIZED") != NULL) skip(); /* they keep freed memory */
+    uint64_t before = resident_bytes();
+    for (int i = 0; i < 200; i++) {
+        large[i] = leat__alloc_aligned(LEAT__MEM_PAGE, 110 << 10, 4096);
+        small[i] = leat__alloc(LEAT__MEM_MISC, 100);
+        assert_non_null(large[i]);
+        memset(large[i], 1, 110 << 10);
+    }
+    assert_true(resident_bytes() > before + (20 << 20));
+    for (int i = 0; i < 200; i++) leat__free(large[i]);
+    assert_true(resident_bytes() < before + (2 << 20));
+    for (int i = 0; i < 200; i++) leat__free(small[i]);
+    assert_no_leaks();
+}
+
 static void strings_are_copied(void **state)
 {
     (void)state;
@@ -135,6 +165,7 @@ int main(void)
         cmocka_unit_test(the_limit_is_hard),
         cmocka_unit_test(realloc_keeps_content_and_moves_the_charge),
         cmocka_unit_test(large_blocks_cross_the_threshold),
+        cmocka_unit_test(page_aligned_blocks_leave_no_gaps),
         cmocka_unit_test(strings_are_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
