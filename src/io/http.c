@@ -41,9 +41,13 @@
 #define PROGRESS_BYTES 1024u /* bytes of a body; an attempt that receives fewer made no progress */
 #define ACTIVE_MIN 4.0
 #define ACTIVE_FIRST 8.0
-#define IDLE_MAX 64               /* easy handles kept for reuse */
-#define EVENTS_MAX 64             /* sockets served in one round */
-#define BUFFER_BYTES (100L << 10) /* of one transfer; a larger buffer would be a new mapping per request */
+#define IDLE_MAX 64   /* easy handles kept for reuse */
+#define EVENTS_MAX 64 /* sockets served in one round */
+/* Receive buffer of one transfer. Larger ones save calls; more than BUFFER_MOST would be a new mapping per
+ * request. */
+#define BUFFER_PART 4 /* of the requested range */
+#define BUFFER_LEAST (UINT64_C(16) << 10)
+#define BUFFER_MOST (UINT64_C(100) << 10)
 
 static _Atomic uint64_t total_requests, total_retries, total_in, total_out, total_throttled, total_hedged;
 static _Atomic uint64_t total_answers, total_waited_ns, total_received_ns;
@@ -54,6 +58,12 @@ void leat__http_read(leat__http_stats *s)
         atomic_load(&total_requests), atomic_load(&total_retries),   atomic_load(&total_in),
         atomic_load(&total_out),      atomic_load(&total_throttled), atomic_load(&total_hedged),
         atomic_load(&total_answers),  atomic_load(&total_waited_ns), atomic_load(&total_received_ns)};
+}
+
+uint64_t leat__http_buffer_bytes(uint64_t range)
+{
+    if (range == 0) return BUFFER_MOST;
+    return LEAT_MIN(LEAT_MAX(range / BUFFER_PART, BUFFER_LEAST), BUFFER_MOST);
 }
 
 #ifdef LEAT_HAVE_CURL
@@ -254,7 +264,7 @@ static void set_up(leat__http *h, CURL *easy, leat__http_req *r)
     curl->easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L); /* a key may have "." and ".." between slashes */
     curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl->easy_setopt(easy, CURLOPT_USERAGENT, "leat/" LEAT_VERSION);
-    curl->easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
+    curl->easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)leat__http_buffer_bytes(r->expect));
     curl->easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, r->quick ? 1L : (long)l->connect_s);
     const long stall_s = r->quick ? 3L : (long)l->stall_s;

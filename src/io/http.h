@@ -116,6 +116,10 @@ typedef struct leat__http_stats {
 } leat__http_stats;
 void leat__http_read(leat__http_stats *s);
 
+/* Returns the receive buffer of a request for this many bytes; 0 = unknown. No budget is charged for it, so
+ * it is small beside the range. */
+uint64_t leat__http_buffer_bytes(uint64_t range);
+
 /* Limits and their defaults; environment variables set them and are read once (docs/remote.md). */
 typedef struct leat__http_limits {
     uint32_t connections; /* LEAT_REMOTE_CONNECTIONS, 64 */

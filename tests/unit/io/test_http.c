@@ -215,6 +215,16 @@ static void later_requests_are_not_canceled(void **state)
     end();
 }
 
+/* Memory outside the budget: small beside the range, and never more than one of malloc's heap blocks. */
+static void receive_buffers_follow_the_range(void **state)
+{
+    (void)state;
+    assert_true(leat__http_buffer_bytes(110 << 10) <= 28 << 10);
+    assert_true(leat__http_buffer_bytes(1) == 16 << 10);
+    assert_true(leat__http_buffer_bytes(UINT64_C(8) << 20) == 100 << 10);
+    assert_true(leat__http_buffer_bytes(0) == 100 << 10); /* unknown */
+}
+
 static void nothing_listens(void **state)
 {
     leat_error err;
@@ -239,6 +249,7 @@ int main(void)
         cmocka_unit_test(requests_of_an_owner_are_canceled),
         cmocka_unit_test(later_requests_are_not_canceled),
         cmocka_unit_test(nothing_listens),
+        cmocka_unit_test(receive_buffers_follow_the_range),
     };
     web_environment();
     if (leat__http_ref(&http, NULL) != 0) return 77;
