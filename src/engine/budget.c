@@ -369,12 +369,13 @@ int leat_budget_try(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
     return rc;
 }
 
-int leat__budget_try_twice(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
+int leat__budget_try_twice(leat_budget *b, leat_budget_cat cat, uint64_t bytes, uint64_t spare)
 {
     LEAT_TRY(check(b, NULL));
     leat__mutex_lock(&b->lock);
+    uint64_t room = below_floors_locked(b), rest = room - LEAT_MIN(b->used, room);
     b->twice += bytes;
-    int rc = try_locked(b, cat, bytes);
+    int rc = spare <= rest && bytes <= rest - spare ? try_locked(b, cat, bytes) : LEAT_EAGAIN;
     if (rc != 0) b->twice -= LEAT_MIN(b->twice, bytes);
     check_locked(b);
     leat__mutex_unlock(&b->lock);

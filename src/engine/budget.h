@@ -59,8 +59,10 @@ int leat__budget_take_floor(leat_budget *b, uint64_t old_floor, uint64_t new_flo
 bool leat__budget_grant(leat_budget *b, leat_budget_cat cat, uint64_t bytes, bool senior);
 
 /* Like leat_budget_try, for memory that a flow still has charged and releases right afterwards. Until then
- * the bytes are charged twice, so that no other flow gets them in between; the peak counts them once. */
-int leat__budget_try_twice(leat_budget *b, leat_budget_cat cat, uint64_t bytes) LEAT_MUST_CHECK;
+ * the bytes are charged twice, so that no other flow gets them in between; the peak counts them once. Refused
+ * if less than `spare` bytes would be left for tasks. */
+int leat__budget_try_twice(leat_budget *b, leat_budget_cat cat, uint64_t bytes,
+                           uint64_t spare) LEAT_MUST_CHECK;
 
 /* Marks `bytes` that leat_budget_try has charged as memory of tasks in flight; negative: no longer. They
  * become free when the tasks end, so a flow's floor needs no room beside them. */

@@ -27,6 +27,7 @@ struct leat__blocks {
     leat_budget *budget;
     leat_budget_cat cat;
     leat__mem_cat mem;
+    uint64_t spare; /* bytes of the budget that kept blocks leave free */
     leat__gpu *gpu; /* the device that pages are locked for, or NULL */
     leat_log log;
     atomic_bool lock_failed;
@@ -62,6 +63,11 @@ static void unref(leat__blocks *b)
     leat__mutex_destroy(&b->lock);
     leat_budget_close(&b->budget);
     leat__free(b);
+}
+
+void leat__blocks_leave(leat__blocks *b, uint64_t bytes)
+{
+    b->spare = bytes;
 }
 
 void leat__blocks_lock_pages(leat__blocks *b, leat__gpu *gpu, const leat_log *log)
@@ -262,7 +268,7 @@ void leat__blocks_give(leat__blocks *b, leat__block block)
     leat__mutex_lock(&b->lock);
     LEAT_ASSERT(b->count <= KEPT_MAX && block.bytes > 0);
     if (filled && !b->closed && b->count < KEPT_MAX &&
-        leat__budget_try_twice(b->budget, b->cat, block.paid) == 0) {
+        leat__budget_try_twice(b->budget, b->cat, block.paid, b->spare) == 0) {
         leat__budget_lend(b->budget, -(int64_t)own);
         b->kept[b->count++] = block;
         kept = true;

@@ -33,6 +33,9 @@ typedef struct leat__blocks leat__blocks;
 /* Opens an empty object. Blocks returned after close are freed. */
 int leat__blocks_open(leat__blocks **b, leat_budget *budget, leat_budget_cat cat, leat__mem_cat mem,
                       leat_error *err) LEAT_MUST_CHECK;
+/* Blocks are kept only while this much of the budget is free, so that a task which needs up to as many bytes
+ * begins at once. (It takes kept blocks then, and their charge is released.) Default: 0. */
+void leat__blocks_leave(leat__blocks *b, uint64_t bytes);
 /* From now on new blocks of whole pages are page-locked for the device when they are first paid for. The
  * device is kept open. The first failure is logged; after that, blocks are ordinary memory. */
 void leat__blocks_lock_pages(leat__blocks *b, leat__gpu *gpu, const leat_log *log);

@@ -423,6 +423,7 @@ static int set_up_reading(leat_loader *l, leat_error *err)
     if (l->pool->replay != NULL) aio.kind = LEAT__AIO_MANUAL;
     LEAT_TRY(leat__aio_open(&l->env.aio, &aio, err));
     LEAT_TRY(leat__blocks_open(&l->env.blocks, l->budget, LEAT_BUDGET_PAGE, LEAT__MEM_PAGE, err));
+    if (l->env.remote) leat__blocks_leave(l->env.blocks, l->max_run_bytes);
     l->page_seen = LEAT_NEW_ARRAY(LOADER, uint8_t, l->info.pages / 8 + 1);
     if (l->page_seen == NULL) return leat__fail_nomem(err, l->info.pages / 8, "the pages");
     /* the OS does not cache pages of remote files, so the loader does, within the budget */

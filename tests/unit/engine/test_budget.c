@@ -44,7 +44,7 @@ static void the_peak_counts_moved_bytes_once(void **state)
     leat_budget_stats s;
     const int64_t released[LEAT_BUDGET_CATS] = {[LEAT_BUDGET_BATCH] = -60};
     assert_true(leat__budget_grant(b, LEAT_BUDGET_BATCH, 60, false));
-    assert_int_equal(leat__budget_try_twice(b, LEAT_BUDGET_PAGE, 60), 0);
+    assert_int_equal(leat__budget_try_twice(b, LEAT_BUDGET_PAGE, 60, 0), 0);
     leat_budget_read(b, &s);
     assert_int_equal(s.used, 120); /* no other flow gets them */
     assert_int_equal(s.peak, 60);
@@ -53,7 +53,7 @@ static void the_peak_counts_moved_bytes_once(void **state)
     leat_budget_read(b, &s);
     assert_int_equal(s.used, 110);
     assert_int_equal(s.peak, 110);
-    assert_int_equal(leat__budget_try_twice(b, LEAT_BUDGET_PAGE, 91), LEAT_EAGAIN);
+    assert_int_equal(leat__budget_try_twice(b, LEAT_BUDGET_PAGE, 91, 0), LEAT_EAGAIN);
     assert_int_equal(leat_budget_try(b, LEAT_BUDGET_TASK, 90), 0);
     leat_budget_read(b, &s);
     assert_int_equal(s.peak, 200); /* what was refused does not lower it */
@@ -75,7 +75,7 @@ static void memory_is_counted_apart_from_reservations(void **state)
     assert_int_equal(leat_budget_try(b, LEAT_BUDGET_PAGE, 30), 0); /* a cache: memory at once */
     assert_int_equal(leat_budget_charge(b, LEAT_BUDGET_OTHER, 5, 0, NULL), 0);
     assert_int_equal(leat__budget_memory(b, &peak), 85);
-    assert_int_equal(leat__budget_try_twice(b, LEAT_BUDGET_BATCH, 50), 0); /* moves to a cache … */
+    assert_int_equal(leat__budget_try_twice(b, LEAT_BUDGET_BATCH, 50, 0), 0); /* moves to a cache … */
     leat__budget_apply(b, released);
     assert_int_equal(leat__budget_memory(b, &peak), 85);
     leat__budget_reuse(b, LEAT_BUDGET_BATCH, 50); /* … and back to a task */

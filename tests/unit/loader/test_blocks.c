@@ -79,6 +79,18 @@ static void nothing_is_kept_that_the_budget_needs(void **state)
     assert_true(leat__mem_used(LEAT__MEM_PAGE) == a.bytes);
 }
 
+/* A task that needs up to `leave` bytes begins although blocks are kept. */
+static void kept_blocks_leave_room_for_a_task(void **state)
+{
+    (void)state;
+    leat__block four[4];
+    leat__blocks_leave(blocks, 300000);
+    for (int i = 0; i < 4; i++) four[i] = leat__blocks_take(blocks, 200000);
+    for (int i = 0; i < 4; i++) leat__blocks_give(blocks, four[i]);
+    assert_int_equal(charged(), 3 * four[0].bytes);
+    assert_true(charged() + 300000 <= 1 << 20);
+}
+
 /* Needs that grow: as many blocks as are in use at once, not one of every size. */
 static void a_block_that_is_too_small_makes_room(void **state)
 {
@@ -175,6 +187,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(released_block_is_reused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(kept_blocks_leave_room_for_a_task, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_is_kept_that_the_budget_needs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_block_that_is_too_small_makes_room, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_budget_gives_no_more_than_requested, set_up, close_all),
