@@ -440,6 +440,8 @@ static void fit_budget(leat_flow *f, const look *l)
     for (uint32_t i = 1; i < f->stage_count; i++) {
         const leat__stage *s = &f->stages[i];
         if (s->decl.lane != LEAT_LANE_IO || s->decl.parallel > 0) continue;
+        /* over a network, few were in flight because the first answers take most of a tick */
+        if (f->opts.io_depth_ramp > 0) break;
         if (f->knobs[LEAT_KNOB_IO_DEPTH].pinned || depth <= 2 || l->busy[i] * 2 >= depth) break;
         set(f, LEAT_KNOB_IO_DEPTH, LEAT_MAX((uint32_t)(l->busy[i] * 1.25) + 1, 2), now, s->name,
             ": the budget allows no more in flight; it was short", l->blocked);

@@ -26,6 +26,7 @@ typedef struct world {
     uint64_t (*cost)(const struct world *w, const char *stage, uint64_t seq, int phase);
     uint64_t step_ns[PHASES]; /* the consumer's work per result */
     double seconds;           /* to simulate; 0 = all phases */
+    uint64_t budget;          /* 0 = 1 GiB */
     rig r;
     uint64_t begin, decisions_at[PHASES];
     uint32_t logged;
@@ -106,7 +107,7 @@ static outcome simulate(world *w, const leat_flow_opts *given)
     w->logged = 0;
     memset(w->decisions_at, 0, sizeof w->decisions_at);
     assert_int_equal(leat__replay_open(&w->r.pool, &po, 1, cost_of, w, NULL), 0);
-    assert_int_equal(leat_budget_open(&w->r.budget, 1 << 30, NULL), 0);
+    assert_int_equal(leat_budget_open(&w->r.budget, w->budget > 0 ? w->budget : 1 << 30, NULL), 0);
     w->begin = leat__replay_now(w->r.pool->replay);
     leat_flow_opts fo = *given;
     fo.pool = w->r.pool;
@@ -291,6 +292,18 @@ static uint64_t start_slowly(world *w, uint32_t ramp, double seconds)
     return simulate(w, &fo).all;
 }
 
+/* A budget with room for a few reads: their number is the budget's, also when it has more room later. */
+static void depth_is_not_lowered_over_a_long_link(void **state)
+{
+    world w = {.name = "far away", .cost = far_away, .seconds = 2, .budget = 20000};
+    leat_flow_opts fo;
+    leat_flow_opts_init(&fo);
+    fo.io_depth_first = 64;
+    assert_true(simulate(&w, &fo).at_end.io_depth < 64);
+    fo.io_depth_ramp = 64;
+    assert_int_equal(simulate(&w, &fo).at_end.io_depth, 64);
+}
+
 static void depth_doubles_every_tick_over_a_long_link(void **state)
 {
     world w = {.name = "far away", .cost = far_away};
@@ -351,6 +364,7 @@ int main(void)
         cmocka_unit_test(useless_depth_is_reduced),
         cmocka_unit_test(depth_stays_within_its_bound),
         cmocka_unit_test(depth_doubles_every_tick_over_a_long_link),
+        cmocka_unit_test(depth_is_not_lowered_over_a_long_link),
         cmocka_unit_test(depth_stops_doubling_when_the_link_is_full),
         cmocka_unit_test(prefetch_does_not_grow_without_need),
         cmocka_unit_test(pinned_settings_do_not_change),
