@@ -144,6 +144,28 @@ def test_local_and_remote_packs_in_one_loader(served, tmp_path, cache):
     assert (stats["disk_cache_hits"] > 0) == (cache == "disk")
 
 
+def test_a_first_block_damaged_in_transit_is_read_again(served):
+    """Damage in the magic looks like another kind of file."""
+    path, url, handler = served
+
+    def damaged(self) -> None:
+        data = bytearray((self.folder / path.name).read_bytes())
+        if self.headers["Range"].startswith("bytes=0-") and (count := type(self).count) < wrong:
+            type(self).count = count + 1
+            data[3] ^= 64
+        send_range(self, bytes(data), '"fixed"')
+
+    handler.do_GET = damaged
+    for wrong in (1, 2):
+        handler.count = 0
+        if wrong == 1:
+            assert len(leat.open(url)) == 5000
+        else:
+            with pytest.raises(leat.FormatError, match="not a leat pack"):
+                leat.open(url)
+        assert handler.count == wrong
+
+
 def test_random_access(served):
     local, url, handler = served
     data = leat.open(url)

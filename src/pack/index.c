@@ -147,7 +147,8 @@ int leat__index_open(leat__index **out, leat__file_pool *pool, const char *path,
             leat__file_open_pooled(&x->file, pool, path, direct ? LEAT__FILE_DIRECT : LEAT__FILE_READ, err));
     if (leat__file_remote(x->file) != NULL) x->cache_limit = LEAT_MAX(cache_limit, REMOTE_CACHE);
     rc = open_blocks(x, err);
-    for (uint32_t i = 1; rc == LEAT_EDATA && leat__file_remote(x->file) != NULL && i < REMOTE_READS; i++) {
+    const bool remote = leat__file_remote(x->file) != NULL;
+    for (uint32_t i = 1; remote && i < (rc == LEAT_EDATA ? REMOTE_READS : rc == LEAT_EFORMAT ? 2 : 0); i++) {
         leat__file_settle(x->file);
         rc = open_blocks(x, err);
     }
