@@ -195,6 +195,7 @@ typedef struct leat_plan_ram {
     uint64_t cache;      /* the part of `total` that the loader's page cache keeps (buckets, cache=process) */
     uint64_t uncharged;  /* the part of `workers` outside the budget */
     uint64_t page_cache; /* the most that one loader's page cache may take of the budget */
+    uint64_t reading;    /* of a bucket: what the budget of one loader then has for single samples */
 } leat_plan_ram;
 
 /* Peak memory of one GPU during a step; the parts add up to `total`. */

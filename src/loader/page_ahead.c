@@ -12,20 +12,15 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/thread.h"
+#include "engine/budget.h"
 #include "loader/feed.h"
 #include "loader/remote_pages.h"
 #include "loader/run_list.h"
 #include "loader/run_read.h"
 #include "loader/setup.h"
 
-#define REMOTE_DEPTH 16u /* minimum initial runs in flight */
 /* Least runs in flight: a single one was seen to wait for memory that only later runs free. */
 #define REMOTE_LEAST 2u
-/* Without page requests ahead, the bytes in flight start at a small share of the budget, which leaves room
- * for pages, and grow quickly. */
-#define REMOTE_SHARE_FIRST 16u
-#define REMOTE_SHARE_MOST 4u
-#define REMOTE_DEPTH_MAX 256u
 #define LOOK_ROWS 256u /* rows per call: more than a run has, so that it gets ahead of the feed */
 
 struct leat__page_ahead {
@@ -94,31 +89,26 @@ static bool is_active(const leat__page_ahead *a)
     return a != NULL && a->most > 0;
 }
 
-/* Returns how many runs in flight from a bucket take 1/`share` of the budget. */
 static uint32_t depth_of(const leat_loader *l, uint32_t share)
 {
-    leat_budget_stats budget;
-    leat_budget_read(l->budget, &budget);
     uint64_t sample =
         l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)) + l->max_frame_bytes / l->opts.batch_size;
-    uint64_t bytes = LEAT_MIN(LEAT__REMOTE_BYTES, budget.limit / share);
-    uint64_t runs = bytes / LEAT_MAX(sample, UINT64_C(1)) / l->run_usual;
-    return (uint32_t)LEAT_MAX(REMOTE_DEPTH, LEAT_MIN(runs, (uint64_t)REMOTE_DEPTH_MAX));
+    return leat__singles_depth(leat__budget_limit(l->budget), sample * l->run_usual, share);
 }
 
 void leat__page_ahead_depth(const leat_loader *l, leat_flow_opts *o)
 {
-    o->io_depth_first = REMOTE_DEPTH;
+    o->io_depth_first = LEAT__REMOTE_DEPTH;
     if (l->opts.io_depth != 0) o->io_depth = o->io_depth_max = LEAT_MAX(o->io_depth, REMOTE_LEAST);
     /* more runs would not make bytes arrive earlier, and would open more batches */
     if (is_active(l->page_ahead)) {
-        if (l->opts.io_depth == 0) o->io_depth_max = REMOTE_DEPTH;
+        if (l->opts.io_depth == 0) o->io_depth_max = LEAT__REMOTE_DEPTH;
         return;
     }
     /* the HTTP loop has its own limit of requests */
-    if (l->opts.io_depth == 0) o->io_depth_max = REMOTE_DEPTH_MAX;
-    o->io_depth_first = depth_of(l, REMOTE_SHARE_FIRST);
-    o->io_depth_ramp = depth_of(l, REMOTE_SHARE_MOST);
+    if (l->opts.io_depth == 0) o->io_depth_max = LEAT__REMOTE_DEPTH_MAX;
+    o->io_depth_first = depth_of(l, LEAT__SINGLES_SHARE_FIRST);
+    o->io_depth_ramp = depth_of(l, LEAT__SINGLES_SHARE_MOST);
 }
 
 static void count(leat__page_ahead *a, int change)

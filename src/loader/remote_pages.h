@@ -33,4 +33,18 @@ uint64_t leat__pages_whole(uint64_t bytes);
 /* Returns a page cache that has room for the open pages and the most that are requested ahead. */
 uint64_t leat__pages_enough(uint64_t bytes, uint64_t open);
 
+/* Without page requests ahead, samples are read alone where the page cache has no room. The runs in flight
+ * start at a small share of the budget, which leaves room for pages, and grow quickly. */
+#define LEAT__SINGLES_SHARE_FIRST 16u
+#define LEAT__SINGLES_SHARE_MOST 4u
+#define LEAT__REMOTE_DEPTH 16u      /* runs in flight that every budget allows */
+#define LEAT__REMOTE_DEPTH_MAX 256u /* the most for the controller */
+/* Returns how many runs of this many bytes may be in flight: 1/`share` of the budget. */
+uint32_t leat__singles_depth(uint64_t budget, uint64_t run_bytes, uint32_t share);
+/* Returns how many samples are requested at a time, on average, by a flow with memory for `room` bytes of
+ * them. `sample_bytes` includes the sample's part of a batch; a run has `run` samples. */
+uint64_t leat__singles_at_once(uint64_t budget, uint64_t room, uint64_t sample_bytes, uint32_t run);
+/* Returns the memory of `requests` in flight for ranges of this size, outside the budget. */
+uint64_t leat__requests_memory(uint64_t requests, uint64_t range_bytes);
+
 #endif

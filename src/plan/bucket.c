@@ -7,13 +7,14 @@
 #include <math.h>
 
 #include "base/num.h"
+#include "loader/footprint.h"
 #include "loader/order.h"
 #include "loader/remote_pages.h"
 #include "loader/state.h"
 #include "plan/parts.h"
 
-/* Requests at once: the loader's connections. Amazon documents this rate for one prefix; of other servers,
- * one thread of the loader starts about as many as the next. */
+/* The most requests at once: the loader's connections. Amazon documents this rate for one prefix; of other
+ * servers, one thread of the loader starts about as many as the next. */
 #define IN_FLIGHT 64.0
 #define REQUESTS_MOST 5500.0
 #define REQUESTS_STARTED 40000.0
@@ -93,12 +94,22 @@ static double page_requests(const leat_plan_facts *f, double ahead)
 static leat__plan_reads usual_reads(const leat_plan_facts *f)
 {
     const leat_order order = leat__plan_order(f);
-    leat__plan_reads r = {.times = 1};
+    leat__plan_reads r = {.times = 1, .at_once = IN_FLIGHT};
     r.single = f->loader == LEAT_PLAN_LEAT && order == LEAT_ORDER_RANDOM;
     r.requests = page_requests(f, leat__order_shuffled(order) ? 0 : (double)LEAT__REMOTE_BYTES);
     if (f->samples == 0) r.requests = r.single > 0 ? 1 : 1 / samples_per_page(f); /* of one sample */
     r.later_requests = r.requests;
     return r;
+}
+
+/* Returns the single samples that the loader requests at a time. */
+static double singles_at_once(const leat_plan_facts *f, const leat_plan_ram *ram)
+{
+    uint64_t mean = f->sample_bytes, largest = LEAT_MAX(f->max_sample_bytes, mean);
+    uint64_t sample = mean + leat__plan_frame_bytes(f) / LEAT_MAX(leat__plan_batch_samples(f), UINT64_C(1));
+    uint32_t batch = (uint32_t)LEAT_MIN(f->batch, UINT64_C(1) << 24);
+    uint32_t run = leat__run_usual(batch, (uint32_t)f->workers, mean, largest);
+    return (double)leat__singles_at_once(ram->budget, ram->reading, sample, run);
 }
 
 leat__plan_reads leat__plan_reads_of(const leat_plan_facts *f, const leat_plan_ram *ram)
@@ -109,10 +120,11 @@ leat__plan_reads leat__plan_reads_of(const leat_plan_facts *f, const leat_plan_r
     if (f->loader != LEAT_PLAN_LEAT || dataset == 0) return usual_reads(f);
     uint64_t ahead = leat__pages_ahead(order, dataset, open, cap);
     double room = LEAT_MIN(1.0, (double)cap / ((double)open * data_bytes(f) / (double)dataset));
-    leat__plan_reads r = {.times = 1, .ahead = ahead > 0 ? (double)ahead : (double)cap};
+    leat__plan_reads r = {.times = 1, .ahead = ahead > 0 ? (double)ahead : (double)cap, .at_once = IN_FLIGHT};
     /* in a random order pages stay; in others each leaves when its samples were used, unless all fit */
     r.kept = order == LEAT_ORDER_RANDOM ? room : cap >= dataset ? 1 : 0;
     r.single = ahead > 0 ? 0 : 1 - room;
+    if (r.single > 0) r.at_once = LEAT_MIN(IN_FLIGHT, singles_at_once(f, ram));
     if (order == LEAT_ORDER_QUASI) r.times += READ_AGAIN * r.single * r.single;
     r.requests = (1 - r.single) * page_requests(f, (double)ahead) + r.single * (double)f->samples;
     r.later_requests = order == LEAT_ORDER_RANDOM && r.single > 0 ? (double)f->samples : r.requests;
@@ -168,10 +180,10 @@ static double latency_spread(const leat_plan_facts *f)
 }
 
 /* Returns requests per second: those in flight / latency. */
-static leat_plan_range request_rate(const leat_plan_facts *f)
+static leat_plan_range request_rate(const leat_plan_facts *f, const leat__plan_reads *r)
 {
     double most = f->price_requests > 0 ? REQUESTS_MOST : REQUESTS_STARTED;
-    double mid = LEAT_MIN(IN_FLIGHT / latency_of(f), most), by = latency_spread(f);
+    double mid = LEAT_MIN(r->at_once / latency_of(f), most), by = latency_spread(f);
     return (leat_plan_range){mid / (1 + by), mid, mid * (1 + by)};
 }
 
@@ -195,7 +207,7 @@ leat_plan_range leat__plan_bucket_rate(const leat_plan_facts *f, const leat__pla
     if (link.mid <= 0) return (leat_plan_range){0};
     double each =
         (double)LEAT_MAX(f->samples, UINT64_C(1)) / (times * (later ? r->later_requests : r->requests));
-    leat_plan_range asked = request_rate(f);
+    leat_plan_range asked = request_rate(f, r);
     asked = (leat_plan_range){asked.low * each, asked.mid * each, asked.high * each};
     leat_plan_range rate =
         at_most((leat_plan_range){link.low / bytes, link.mid / bytes, link.high / bytes}, asked);

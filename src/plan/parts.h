@@ -167,6 +167,7 @@ typedef struct leat__plan_reads {
     double requests;       /* of a first epoch */
     double later_requests; /* of a later epoch, if nothing were kept */
     double ahead;          /* most bytes of pages in flight */
+    double at_once;        /* requests in flight */
 } leat__plan_reads;
 leat__plan_reads leat__plan_reads_of(const leat_plan_facts *f, const leat_plan_ram *ram);
 /* Returns the bytes of the pages that the order reads from at a time. */

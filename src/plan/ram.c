@@ -25,10 +25,9 @@
 #define GUIDE_OVERHEAD (230e6 / 154140672.0)
 /* Private memory of a forked worker (interpreter, decoder, pages touched): an estimate. */
 #define WORKER_BYTES (PLAN_GB / 4)
-/* libcurl, with all that it loads, and each request in flight: measured with packs of 43 MB. Neighbours are
- * joined to fewer requests in a sequential order. */
+/* libcurl, with all that it loads, and the requests in flight: measured. Neighbours are joined to fewer
+ * requests in a sequential order. */
 #define CLIENT_CODE (UINT64_C(5500) << 10)
-#define REQUEST_BYTES (UINT64_C(72) << 10)
 #define REQUESTS_MANY 64
 #define REQUESTS_FEW 16
 /* Batches in a process-based trainer outside the queue: pin thread, being copied, in use. */
@@ -145,13 +144,13 @@ static void cap_by_dataset(const leat_plan_facts *f, const leat__footprint_facts
     out->reading = reading;
 }
 
-/* Returns the memory of the HTTP client, outside the budget: its code, unless a measured process has it, and
- * the requests in flight. */
-static uint64_t client_bytes(const leat_plan_facts *f)
+/* Returns the memory of the HTTP client, outside the budget, for requests of this size: its code, unless a
+ * measured process has it, and the requests in flight. */
+static uint64_t client_bytes(const leat_plan_facts *f, uint64_t range)
 {
     if (!leat__plan_remote(f)) return 0;
     uint64_t requests = leat__order_shuffled(leat__plan_order(f)) ? REQUESTS_MANY : REQUESTS_FEW;
-    return (f->process_bytes > 0 ? 0 : CLIENT_CODE) + requests * REQUEST_BYTES;
+    return (f->process_bytes > 0 ? 0 : CLIENT_CODE) + leat__requests_memory(requests, range);
 }
 
 /* Computes the memory with the loader's own function (loader/footprint.h) for these facts. */
@@ -173,8 +172,8 @@ static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
                                   arrive many at a time: all queues may fill */
                                .busy = f->gpus == 0 && !leat__plan_remote(f) ? leat__plan_busy(f) : 1};
     leat__footprint_of(&k, out);
-    out->process += client_bytes(f);
-    out->resident += client_bytes(f);
+    out->process += client_bytes(f, f->page_bytes);
+    out->resident += client_bytes(f, f->page_bytes);
     if (f->samples > 0 && f->batch > 0) cap_by_dataset(f, &k, out);
 }
 
@@ -198,6 +197,16 @@ static uint64_t page_cache(const leat_plan_facts *f, const leat__footprint *k, u
     uint64_t taken = k->floor + index_charged(f, k, budget);
     if (!leat__plan_own_pages(f)) return 0;
     return leat__pages_cap(budget - LEAT_MIN(budget, taken), k->flow);
+}
+
+/* Returns what the budget has for samples that are read alone: besides the floor, the page cache, the scratch
+ * of the workers, and the borrowed batch. */
+static uint64_t for_singles(const leat_plan_facts *f, const leat__footprint *k, const leat_plan_ram *ram)
+{
+    if (!leat__plan_remote(f) || f->loader != LEAT_PLAN_LEAT) return 0;
+    uint64_t taken = k->floor + index_charged(f, k, ram->budget) + ram->page_cache +
+                     (uint64_t)f->workers * LEAT__WORKER_RAM + leat__plan_frame_bytes(f);
+    return ram->budget - LEAT_MIN(ram->budget, taken);
 }
 
 /* Returns the least budget whose page cache may have `cap` bytes. */
@@ -253,12 +262,25 @@ static uint64_t cache_held(const leat_plan_facts *f, const leat__footprint *k, c
 static uint64_t resident(const leat_plan_facts *f, const leat__footprint *k, uint64_t most, uint64_t held,
                          uint64_t window_bytes)
 {
-    uint64_t free = leat__plan_remote(f) ? LEAT_MIN(f->index_bytes, LEAT__INDEX_FREE) : 0;
-    uint64_t outside = k->process + k->scratch + free, want = k->resident + window_bytes + free;
-    bool twice = leat__plan_own_pages(f) && !leat__plan_remote(f);
-    if (!twice) return LEAT_MIN(want + held, most + outside);
+    uint64_t outside = k->process + k->scratch, want = k->resident + window_bytes;
+    if (!leat__plan_own_pages(f)) return LEAT_MIN(want + held, most + outside);
     want += leat__plan_dataset_bytes(f);
     return want <= most + outside ? want : most + outside + replaced_bytes(f, k);
+}
+
+/* Returns the memory of one loader that reads from a bucket, `most` of it inside the budget. Samples read
+ * alone take all that is left; otherwise there are only the page cache and the batches. */
+static uint64_t bucket_resident(const leat_plan_facts *f, const leat__footprint *k, const leat_plan_ram *ram,
+                                uint64_t most)
+{
+    bool single = leat__plan_reads_of(f, ram).single > 0;
+    uint64_t client = client_bytes(f, single ? f->sample_bytes : f->page_bytes);
+    uint64_t outside = k->process - client_bytes(f, f->page_bytes) + client + k->scratch +
+                       LEAT_MIN(f->index_bytes, LEAT__INDEX_FREE);
+    uint64_t pages =
+        LEAT_MIN(leat__plan_dataset_bytes(f), ram->page_cache) + index_charged(f, k, ram->budget);
+    uint64_t inside = k->waiting + k->filling + k->lent + k->images + pages;
+    return outside + (single ? most : LEAT_MIN(inside, most));
 }
 
 void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram)
@@ -293,12 +315,14 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
     add_up(f, ram);
     ram->budget += cache_room(f, &k, ram, trainers);
     ram->page_cache = page_cache(f, &k, ram->budget);
+    ram->reading = for_singles(f, &k, ram);
     uint64_t most = LEAT_MAX(ram->budget, 2 * k.floor) - k.floor;
     uint64_t own = (ram->queue + ram->assembling + ram->pinned + ram->workers + ram->pages) / trainers;
     uint64_t held = cache_held(f, &k, ram, most - LEAT_MIN(most, own - outside));
     ram->cache = trainers * held;
     add_up(f, ram);
-    ram->resident = trainers * resident(f, &k, most, held, window_bytes);
+    ram->resident = trainers * (leat__plan_remote(f) ? bucket_resident(f, &k, ram, most)
+                                                     : resident(f, &k, most, held, window_bytes));
     ram->verdict = verdict_of(f, ram, PLAN_SAFE_LEAT);
     if (ram->budget < k.least) ram->verdict = LEAT_PLAN_OUT_OF_MEMORY;
 }

@@ -56,6 +56,23 @@ static void whole_and_enough_are_large_enough(void **state)
     }
 }
 
+/* Samples of 132 KiB with their rows, 16 in a run. The rates of a server that answers after 150 ms: 165 and
+ * 375 samples per second, so 25 and 56 in flight. */
+static void memory_limits_single_samples(void **state)
+{
+    (void)state;
+    const uint64_t sample = 132 << 10;
+    uint64_t small = leat__singles_at_once(24 * MIB, 5 * MIB, sample, 16);
+    uint64_t larger = leat__singles_at_once(40 * MIB, 13 * MIB, sample, 16);
+    assert_true(small >= 20 && small <= 32);
+    assert_true(larger >= 45 && larger <= 68);
+    assert_int_equal(leat__singles_at_once(7 * MIB, 0, sample, 16), 16); /* one run in the floor */
+    /* large ones: a quarter of the budget, or the runs that every budget allows */
+    assert_int_equal(leat__singles_at_once(1024 * MIB, 1000 * MIB, 8 * MIB, 1), 32);
+    assert_int_equal(leat__singles_depth(1024 * MIB, 8 * MIB, LEAT__SINGLES_SHARE_FIRST), LEAT__REMOTE_DEPTH);
+    assert_int_equal(leat__singles_depth(UINT64_MAX, 1, LEAT__SINGLES_SHARE_MOST), LEAT__REMOTE_DEPTH_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -63,6 +80,7 @@ int main(void)
         cmocka_unit_test(each_order_has_its_open_pages),
         cmocka_unit_test(pages_are_requested_ahead_if_the_open_ones_fit),
         cmocka_unit_test(whole_and_enough_are_large_enough),
+        cmocka_unit_test(memory_limits_single_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

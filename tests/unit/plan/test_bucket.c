@@ -82,6 +82,7 @@ static void random_is_limited_by_requests(void **state)
     f.order = PLAN_ORDER(LEAT_ORDER_RANDOM);
     f.latency_s = 0.1; /* 64 in flight: 640 a second */
     f.memory_bytes = GIB;
+    f.batch = 64;
     leat_plan p = plan_of(f);
     assert_near(p.speed.io.mid, 640, 5);
     assert_near((double)p.traffic.epoch_requests, 1000000, 8000);
@@ -255,6 +256,57 @@ static void a_small_budget_reads_single_samples(void **state)
     assert_true(p.traffic.epoch_requests <= 70);
 }
 
+/* 1200 samples of 110 KiB in pages of 1 MiB, as measured with batches of 64 images of 64 pixels. */
+static leat_plan_facts photos(uint64_t mib, uint32_t threads, uint32_t order)
+{
+    leat_plan_facts f = tiny_samples(order);
+    f.samples = 1200;
+    f.sample_bytes = 111383;
+    f.page_bytes = f.mean_page_bytes = 961000;
+    f.index_bytes = 60000;
+    f.max_sample_bytes = 615306;
+    f.image = 64;
+    f.batch = 64;
+    f.workers = (int32_t)threads;
+    f.memory_bytes = mib << 20;
+    f.measured.cpu_us = (leat_plan_range){400, 400, 400};
+    return f;
+}
+
+/* Measured: 192 and 380 samples per second of a server that answers after 196 ms. */
+static void a_small_budget_has_few_requests_in_flight(void **state)
+{
+    (void)state;
+    leat_plan_facts f = photos(24, 1, LEAT_ORDER_RANDOM);
+    f.latency_s = 0.196;
+    assert_near(plan_of(f).speed.io.mid, 192, 0.3 * 192);
+    f.memory_bytes = UINT64_C(40) << 20;
+    assert_near(plan_of(f).speed.io.mid, 380, 0.3 * 380);
+}
+
+/* Peak RSS in MiB of the same runs, the larger of two, with one thread and with two. */
+static void planned_memory_is_that_of_the_loader(void **state)
+{
+    static const struct {
+        uint32_t memory, order;
+        double peak[2];
+    } rows[] = {
+        {24, LEAT_ORDER_RANDOM, {34.3, 32.8}},      {64, LEAT_ORDER_RANDOM, {72.3, 66.0}},
+        {100, LEAT_ORDER_RANDOM, {98.7, 98.1}},     {160, LEAT_ORDER_RANDOM, {152.3, 148.6}},
+        {24, LEAT_ORDER_SEQUENTIAL, {27.0, 28.3}},  {64, LEAT_ORDER_SEQUENTIAL, {54.6, 49.8}},
+        {100, LEAT_ORDER_SEQUENTIAL, {83.5, 83.0}}, {160, LEAT_ORDER_SEQUENTIAL, {139.7, 132.3}},
+    };
+    (void)state;
+    for (size_t i = 0; i < LEAT_COUNT(rows); i++)
+        for (uint32_t threads = 1; threads <= 2; threads++) {
+            leat_plan p = plan_of(photos(rows[i].memory, threads, rows[i].order));
+            double off = (double)p.ram.resident / (1 << 20) / rows[i].peak[threads - 1];
+            print_message("%u MiB, order %u, %u threads: %.2f\n", rows[i].memory, rows[i].order, threads,
+                          off);
+            assert_true(off > 0.95 && off < 1.24);
+        }
+}
+
 /* Joined requests of a sequential order, measured with 151 MB and 2 GB: 101 to 109, and 58 to 75. */
 static void sequential_pages_are_joined(void **state)
 {
@@ -309,6 +361,8 @@ int main(void)
         cmocka_unit_test(nodes_keep_their_part_of_an_order_that_does_not_shuffle),
         cmocka_unit_test(the_planned_budget_has_room_for_the_order),
         cmocka_unit_test(a_small_budget_reads_single_samples),
+        cmocka_unit_test(a_small_budget_has_few_requests_in_flight),
+        cmocka_unit_test(planned_memory_is_that_of_the_loader),
         cmocka_unit_test(sequential_pages_are_joined),
         cmocka_unit_test(each_gpu_fetches_its_own_pages),
         cmocka_unit_test(other_storage_has_no_traffic),
