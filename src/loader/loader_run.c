@@ -581,10 +581,11 @@ int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err)
     for (uint32_t i = 0; i < r->count && rc == 0; i++) {
         if (atomic_load_explicit(&r->env->stop, memory_order_relaxed)) rc = LEAT_ECANCELED;
         else rc = decode_one(r, w, i, err);
+        /* Extra memory for a large image was charged to this run only. It is freed after each image: between
+         * smaller ones the allocator would keep parts of it. */
+        if (r->sample[i].scratch > LEAT__WORKER_RAM) leat__run_worker_shrink(w);
     }
     drop_encoded(r);
-    /* extra memory for a large image was charged to this run only */
-    if (r->scratch_bytes > 0) leat__run_worker_shrink(w);
     rc = leat__run_list_end(r, w, rc, err);
     leat__gate_leave(&r->env->decoding);
     uint64_t took = leat__meters_now() - begin;
