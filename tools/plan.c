@@ -361,6 +361,9 @@ static int show(cli *c, const leat_plan *plan)
                               : cli_flag(c, "yaml") ? LEAT_PLAN_YAML
                               : c->utf8             ? LEAT_PLAN_PAGE
                                                     : LEAT_PLAN_PAGE_ASCII;
+    if (format == LEAT_PLAN_YAML && plan->config.workers > load_flag_most("threads"))
+        return cli_usage(c, "--yaml: the plan has %u threads, and leat load takes up to %.0f: give --threads",
+                         plan->config.workers, load_flag_most("threads"));
     if (leat_plan_write(plan, format, write_out, c, &err) != 0) return cli_fail(c, &err);
     if (c->json) cli_out(c, "\n");
     if (plan->fits == 0) return cli_failf(c, CLI_FIT, "does not fit; %s", plan->fix);
@@ -527,7 +530,11 @@ static int check_yaml(cli *c)
 {
     static const struct {
         const char *option, *written; /* name in leat load */
-    } rows[] = {{"batch", "batch"}, {"image", "size"}, {"threads", "threads"}, {"prefetch", "prefetch"}};
+    } rows[] = {{"batch", "batch"},
+                {"image", "size"},
+                {"threads", "threads"},
+                {"prefetch", "prefetch"},
+                {"epochs", "epochs"}};
     if (cli_flag(c, "yaml") && c->json) return cli_usage(c, "--yaml has no effect with --json");
     for (size_t i = 0; i < LEAT_COUNT(rows) && cli_flag(c, "yaml"); i++) {
         if (!cli_given(c, rows[i].option)) continue;

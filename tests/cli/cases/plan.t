@@ -526,6 +526,13 @@ prefetch: 1024
 ! leat plan: --yaml: leat load takes --batch up to 1048576 (see leat plan --help)
 ! leat plan: --yaml: leat load takes --size up to 16384 (see leat plan --help)
 
+$ leat plan --samples 1000 --gpus 0 --ram 800G --cpus 8192 --storage nvme --yaml
+! leat plan: --yaml: the plan has 8192 threads, and leat load takes up to 4096: give --threads (see leat plan --help)
+= 2
+$ leat plan --samples 1000 --gpus 0 --ram 8G --cpus 2 --storage nvme --epochs 2000000 --yaml
+! leat plan: --yaml: leat load takes --epochs up to 1000000 (see leat plan --help)
+= 2
+
 $ leat plan --samples 1000 --gpus 0 --anonymous
 ! leat plan: --anonymous has an effect only with a remote --dataset (see leat plan --help)
 = 2
