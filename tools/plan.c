@@ -579,6 +579,7 @@ static int plan_run(cli *c)
     if ((rc = plan_loading_facts(c, &f, kind)) != CLI_OK) return rc;
     if ((rc = plan_measured_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = plan_ops_facts(c, &f, kind, listed)) != CLI_OK) return rc;
+    if ((rc = plan_image_facts(c, &f, kind, listed)) != CLI_OK) return rc;
     if ((rc = plan_device_facts(c, &f, kind)) != CLI_OK) return rc;
     if (cli_flag(c, "calibrate") && plan_tables_only(c))
         return cli_usage(c, "--calibrate measures, and --no-measure forbids that: give one of them");

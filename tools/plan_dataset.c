@@ -18,17 +18,11 @@
 #include "io/object.h"
 #include "io/traffic.h"
 #include "ingest/source.h"
-#include "loader/footprint.h"
-#include "loader/scratch.h"
 #include "pack/kind.h"
 #include "pack/reader.h"
 #include "plan/parts.h"
 #include "plan_modes.h"
 
-/* Number of cells read, evenly spaced: enough for the means of a large pack. A remote index is
- * fetched in pieces, so they are read from PLACES places. */
-#define CELLS 4096
-#define PLACES 8
 /* Images that are re-encoded for what-ifs: some 50 ms of work. */
 #define SIZE_IDS 256
 #define SIZE_SAMPLES 24
@@ -55,7 +49,7 @@ static bool fast_tiles(const leat_pack *pack)
     return fast;
 }
 
-static int first_image_field(const leat_pack *pack)
+int plan_first_image_field(const leat_pack *pack)
 {
     for (uint32_t i = 0; i < leat_pack_field_count(pack); i++)
         if (leat_pack_field(pack, i)->type == LEAT_FIELD_IMAGE) return (int)i;
@@ -82,11 +76,11 @@ static void add_image(const leat_plan_facts *f, const leat_pack_cell *cell, bool
 static int image_facts(leat_pack *pack, uint64_t samples, bool remote, leat_plan_facts *f,
                        leat__image_kind *kind, leat_error *err)
 {
-    const uint32_t field = (uint32_t)first_image_field(pack);
+    const uint32_t field = (uint32_t)plan_first_image_field(pack);
     image_sums s = {0};
     bool fast = fast_tiles(pack);
     LEAT_TRY(leat__pack_image_kind(pack, field, kind, err));
-    uint64_t run = remote ? CELLS / PLACES : 1, step = LEAT_MAX(samples / (CELLS / run), run);
+    uint64_t run = remote ? PLAN_CELLS / PLAN_PLACES : 1, step = LEAT_MAX(samples / (PLAN_CELLS / run), run);
     for (uint64_t i = 0; i < samples; i += step) {
         for (uint64_t k = i; k < LEAT_MIN(i + run, samples); k++) {
             leat_pack_cell cell;
@@ -103,59 +97,6 @@ static int image_facts(leat_pack *pack, uint64_t samples, bool remote, leat_plan
                 : 2 * s.tiles >= s.seen ? LEAT_PLAN_TILED
                                         : LEAT_PLAN_KEEP;
     f->work = s.us / (double)s.seen / leat__plan_table_us(f);
-    return 0;
-}
-
-/* ---- Images that ops work on ---- */
-
-/* Returns the memory that these ops take for an image beyond that of a crop and of each thread's
- * usual memory. */
-static uint64_t image_bytes(const leat_pack_cell *cell, const leat__scratch_use *use)
-{
-    static const leat__scratch_use crop = {.views = 1};
-    uint64_t usual = LEAT_MAX(leat__scratch_bytes(cell, &crop), LEAT__WORKER_RAM);
-    uint64_t bytes = leat__scratch_bytes(cell, use);
-    return bytes > usual ? bytes - usual : 0;
-}
-
-static int images_of_pack(const char *path, const leat__scratch_use *use, leat_plan_facts *f, leat_error *err)
-{
-    leat_pack *pack = NULL;
-    leat_pack_info info;
-    double sum = 0;
-    uint64_t seen = 0;
-    int rc;
-    LEAT_GO(rc, out, leat_pack_open(&pack, path, NULL, err));
-    LEAT_GO(rc, out, leat_pack_info_read(pack, &info, sizeof info));
-    int field = first_image_field(pack);
-    uint64_t step = LEAT_MAX(info.samples / CELLS, UINT64_C(1));
-    for (uint64_t i = 0; field >= 0 && i < info.samples; i += step) {
-        leat_pack_cell cell;
-        LEAT_GO(rc, out, leat_pack_cells(pack, (uint32_t)field, i, 1, &cell, err));
-        uint64_t bytes = image_bytes(&cell, use);
-        sum += (double)bytes;
-        f->max_image_bytes = LEAT_MAX(f->max_image_bytes, bytes);
-        seen++;
-    }
-    if (seen > 0) f->image_bytes = (uint64_t)(sum / (double)seen);
-out:
-    leat_pack_close(&pack);
-    return rc;
-}
-
-int plan_images(const char *path, const leat__pipeline *pipeline, leat_plan_facts *f, leat_error *err)
-{
-    const leat__pipeline *const list[] = {pipeline};
-    const leat__scratch_use use = leat__scratch_use_of(list, 1);
-    f->image_bytes = f->max_image_bytes = 0;
-    if (path != NULL && !leat__path_remote(path)) return images_of_pack(path, &use, f, err);
-    const leat_pack_cell cell = {.length = 1,
-                                 .image = {.width = f->width > 0 ? f->width : LEAT__PLAN_WIDTH,
-                                           .height = f->height > 0 ? f->height : LEAT__PLAN_HEIGHT,
-                                           .codec = LEAT__CODEC_TILE,
-                                           .channels = 3,
-                                           .orientation = 1}};
-    f->image_bytes = f->max_image_bytes = image_bytes(&cell, &use);
     return 0;
 }
 
@@ -268,7 +209,7 @@ int plan_dataset(const char *path, leat_plan_facts *f, leat__image_kind *kind, b
     int rc = leat_pack_open(&pack, path, NULL, err);
     if (rc == 0) rc = leat_pack_info_read(pack, &info, sizeof info);
     if (rc == 0 && info.samples == 0) rc = leat__fail(err, LEAT_EINVAL, "%s: the pack has no samples", path);
-    if (rc == 0 && first_image_field(pack) < 0)
+    if (rc == 0 && plan_first_image_field(pack) < 0)
         rc = leat__fail(err, LEAT_EINVAL,
                         "%s: there is no image field, and only packs of images are planned: leat load shows "
                         "the rate and memory of others",

@@ -263,12 +263,10 @@ int plan_ops_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool liste
     f->out_bytes = out->bytes;
     uint64_t out_pixels = (uint64_t)out->width * out->height;
     f->image = LEAT_MAX(1u, (uint32_t)(sqrt((double)out_pixels) + 0.5));
-    int rc = plan_images(cli_given(c, "dataset") && !listed ? cli_str(c, "dataset") : NULL, p, f, &err);
     uint32_t width = f->width > 0 ? f->width : LEAT__PLAN_WIDTH;
     uint32_t height = f->height > 0 ? f->height : LEAT__PLAN_HEIGHT;
     f->crop_area = leat__plan_ops_area(p, width, height);
     leat__pipeline_close(&p);
-    if (rc != 0) return cli_fail(c, &err);
     /* the cost is measured; the table is used if that takes too long */
     const bool on_pack = cli_given(c, "dataset") && !listed;
     if (plan_tables_only(c) || on_pack) {
@@ -281,22 +279,44 @@ int plan_ops_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool liste
     return plan_measure_ops(f, width, height, &f->ops_us, &err) == 0 ? CLI_OK : cli_fail(c, &err);
 }
 
-/* Sets the share of the images that no GPU can decode, because of their ops. */
-int plan_device_facts(cli *c, leat_plan_facts *f, leat__image_kind kind)
+/* Opens the planned pipeline. */
+static int open_pipeline(cli *c, const leat_plan_facts *f, leat__image_kind kind, leat__pipeline **p,
+                         leat_error *err)
 {
     leat__buf ops;
-    leat__pipeline *p = NULL;
-    leat_error err = {0};
-    if (f->gpus == 0 || f->loader != LEAT_PLAN_LEAT || f->wide != 0) return CLI_OK;
     leat__buf_init(&ops, LEAT__MEM_MISC, 65536);
     plan_write_ops(c, f, &ops);
     const leat__pipeline_opts o = {.ops = leat__buf_str(&ops),
                                    .kind = {leat__kind_type(kind), leat__kind_channels(kind)}};
-    int rc = leat__pipeline_open(&p, &o, &err);
+    int rc = leat__pipeline_open(p, &o, err);
+    leat__buf_reset(&ops);
+    return rc;
+}
+
+int plan_image_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool listed)
+{
+    const bool pack = cli_given(c, "dataset") && !listed;
+    leat__pipeline *p = NULL;
+    leat_error err = {0};
+    uint32_t stored = LEAT__CODEC_NONE;
+    if (!pack && !cli_given(c, "ops")) return CLI_OK;
+    if (cli_given(c, "images") && f->images == LEAT_PLAN_TILED) stored = LEAT__CODEC_TILE;
+    if (cli_given(c, "images") && f->images == LEAT_PLAN_RAW) stored = LEAT__CODEC_RAW;
+    int rc = open_pipeline(c, f, kind, &p, &err);
+    if (rc == 0) rc = plan_images(pack ? cli_str(c, "dataset") : NULL, stored, p, f, &err);
+    leat__pipeline_close(&p);
+    return rc == 0 ? CLI_OK : cli_fail(c, &err);
+}
+
+int plan_device_facts(cli *c, leat_plan_facts *f, leat__image_kind kind)
+{
+    leat__pipeline *p = NULL;
+    leat_error err = {0};
+    if (f->gpus == 0 || f->loader != LEAT_PLAN_LEAT || f->wide != 0) return CLI_OK;
+    int rc = open_pipeline(c, f, kind, &p, &err);
     if (rc == 0)
         f->host_share = 1 - leat__device_takes(p, f->width > 0 ? f->width : LEAT__PLAN_WIDTH,
                                                f->height > 0 ? f->height : LEAT__PLAN_HEIGHT);
     leat__pipeline_close(&p);
-    leat__buf_reset(&ops);
     return rc == 0 ? CLI_OK : cli_fail(c, &err);
 }

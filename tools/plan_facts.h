@@ -34,6 +34,8 @@ int plan_loading_facts(cli *c, leat_plan_facts *f, leat__image_kind kind);
 int plan_measured_facts(cli *c, leat_plan_facts *f);
 /* Sets the output of --ops, and the cost of its ops when it cannot be measured on a pack. */
 int plan_ops_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool listed);
+/* Sets the memory to decode the images and to run the ops on them. */
+int plan_image_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool listed);
 /* Sets the share of the images that no GPU can decode, because of their ops. */
 int plan_device_facts(cli *c, leat_plan_facts *f, leat__image_kind kind);
 

@@ -25,9 +25,18 @@ int plan_dataset(const char *path, leat_plan_facts *facts, leat__image_kind *kin
 /* Measures on a few images of a local pack how many bytes what-ifs would store; leaves 0 where it cannot. */
 void plan_sizes(const char *path, leat_plan_facts *facts, const leat__time_limit *limit);
 
-/* Computes the memory of the images that this pipeline works on: those of the pack or, without a
- * local pack (NULL, or in a bucket), one of the mean size. */
-int plan_images(const char *path, const leat__pipeline *pipeline, leat_plan_facts *facts,
+/* Number of index entries that plan_dataset reads, evenly spaced: enough for the means of a large pack. A
+ * remote index is fetched in pieces, so they are read from PLAN_PLACES places. */
+#define PLAN_CELLS 4096
+#define PLAN_PLACES 8
+
+/* Returns the field whose images are planned; -1 = the pack has none. */
+int plan_first_image_field(const leat_pack *pack);
+
+/* Computes the memory to decode images and to run this pipeline on them: of all images of the pack; in a
+ * bucket of those whose index entries plan_dataset reads; without a pack (NULL) of one of the mean size.
+ * `stored`: the leat__codec_id that the images will have; 0 = as they are. */
+int plan_images(const char *path, uint32_t stored, const leat__pipeline *pipeline, leat_plan_facts *facts,
                 leat_error *err) LEAT_MUST_CHECK;
 
 /* Measures storage, and the loader cold and warm with one thread and with `threads`: some ten

@@ -152,8 +152,8 @@ typedef struct leat_plan_facts {
     double price_requests, price_other_region, price_internet;
     char price_date[16];    /* date of these prices */
     uint64_t process_bytes; /* memory of a process without the loader: code, libraries; 0 = the usual 9 MB */
-    /* Mean and largest bytes of images that ops process at full size, before any resizing, in addition to the
-     * usual scratch of a thread. 0 = there are none. */
+    /* Mean and largest bytes that the loader reserves to decode an image and to run ops on it at full size,
+     * in addition to the usual scratch of a thread. 0 = none. */
     uint64_t image_bytes, max_image_bytes;
     /* Values for the plan's YAML output; NULL = the default. The caller owns the strings, which must outlive
      * the plan. */
@@ -165,8 +165,9 @@ typedef struct leat_plan_facts {
                              tighter of the two counts */
     double host_share; /* share of the images whose ops need CPUs, so that no GPU can decode them; 0 = none */
     double cpu_quota;  /* CPUs that a quota allows, with the fraction; 0 = no quota */
-    uint64_t mean_page_bytes; /* bytes of the pack per page; default page_bytes */
-    uint64_t index_bytes;     /* index of the pack; default 100 bytes per sample */
+    uint64_t mean_page_bytes;                        /* bytes of the pack per page; default page_bytes */
+    uint64_t index_bytes;                            /* index of the pack; default 100 bytes per sample */
+    uint64_t used_image_bytes, max_used_image_bytes; /* how much of image_bytes is used; 0 = nothing */
 } leat_plan_facts;
 
 #define leat_plan_facts_init(facts) leat_plan_facts_init_sized((facts), sizeof *(facts))

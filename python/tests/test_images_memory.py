@@ -328,3 +328,41 @@ def test_every_decoder_keeps_the_memory_that_is_named(tmp_path):
     assert len(lines) == len(kinds)
     over = [f"{kind}: {need >> 20} MiB named, {used >> 20} MiB used" for kind, need, used in lines if used > need - TASKS]
     assert not over, over
+
+
+PLANNED = {"png": ("png",), "webp": ("webp",), "progressive": ("progressive",), "tiled": ("baseline",),
+           "mixed": ("png", "webp", "progressive", "baseline", "bmp", "grey")}
+LOADERS = (("-b", 1, "-t", 1), ("-b", 4, "-t", 2, "--prefetch", 2), ("-b", 16, "-t", 5, "--order", "quasi_random"),
+           ("-b", 6, "-t", 2, "--crop", "none", "--dtype", "f32"), ("-b", 4, "-t", 2, "--ops", "GaussianBlur(3); Resize(64); CenterCrop(64)"))
+
+
+def leat_command(cwd: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "leat", *map(str, words)], cwd=cwd, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_a_plan_and_the_loader_agree_about_memory(tmp_path, name):
+    """The plan left out the room to decode images: the loader then refused the budget of its own configuration."""
+    rng = np.random.default_rng(7)
+    (tmp_path / "class").mkdir()
+    for i in range(12):
+        noise = Image.fromarray(rng.integers(0, 255, (25, 34, 3), np.uint8))
+        size = (900 + 150 * i, 700 + 90 * i) if name == "mixed" else (1500, 1200)
+        kinds = PLANNED[name]
+        SAVE[kinds[i % len(kinds)]](noise.resize(size, Image.Resampling.NEAREST), tmp_path / "class" / str(i))
+    leat.pack(tmp_path, tmp_path / "a.leat", images="tiled" if name == "tiled" else "keep", sync=False)
+    for how in LOADERS:
+        plan = ("plan", "-d", "a.leat", "--gpus", 0, "--no-measure", *how)
+        config = leat_command(tmp_path, *plan, "--yaml").stdout
+        fix = json.loads(leat_command(tmp_path, *plan, "--memory", 1, "--json").stdout)["fix"]
+        least = int(re.search(r"--memory (\d+)", fix)[1])
+
+        def load(memory: int, config: str = config) -> subprocess.CompletedProcess[str]:
+            (tmp_path / "load.yaml").write_text(re.sub(r"(?m)^memory: \d+$", f"memory: {memory}", config))
+            return leat_command(tmp_path, "load", "a.leat", "--config", "load.yaml", "-q")
+
+        for memory in (int(re.search(r"(?m)^memory: (\d+)$", config)[1]), least):
+            done = load(memory)
+            assert done.returncode == 0, (how, memory, least, done.stderr)
+        assert load(least // 2).returncode == 3, (how, least)
+        assert leat_command(tmp_path, *plan, "--memory", least // 2).returncode == 3, (how, least)

@@ -115,6 +115,13 @@ uint64_t leat__footprint_least(uint64_t floor, uint64_t run_bytes, uint64_t fram
     return one <= floor ? floor : all;
 }
 
+/* Returns the memory of the large images in all workers. It is released with the run: one worker has the
+ * largest image, the others hold any image, rarely the largest. */
+static uint64_t images_of(uint32_t threads, uint64_t mean, uint64_t largest)
+{
+    return largest + (LEAT_MAX(threads, 1u) - 1) * LEAT_MIN(largest, RARELY_LARGER * mean);
+}
+
 void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
 {
     uint64_t run = samples_of_run(f), frame = f->frame_bytes;
@@ -131,12 +138,11 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
     out->frames = (uint32_t)(f->prefetch + LEAT__LOANS + filling);
     out->reading = reading(f, out->window);
     out->scratch = f->threads * THREAD_BYTES;
-    /* memory of a large image is released with its run; other workers hold any image, rarely the largest */
-    uint64_t other_image = LEAT_MIN(f->max_image_bytes, RARELY_LARGER * f->image_bytes);
-    out->images = f->max_image_bytes + (LEAT_MAX(f->threads, 1u) - 1) * other_image;
+    out->images = images_of(f->threads, f->image_bytes, f->max_image_bytes);
+    out->used_images = images_of(f->threads, f->used_image_bytes, f->max_used_image_bytes);
     out->process = f->process_bytes > 0 ? f->process_bytes : PROCESS_BYTES;
-    out->resident =
-        out->waiting + out->lent + out->filling + out->reading + out->scratch + out->images + out->process;
+    out->resident = out->waiting + out->lent + out->filling + out->reading + out->scratch + out->used_images +
+                    out->process;
 
     leat__footprint_facts wide = *f;
     wide.in_memory = false;

@@ -34,8 +34,10 @@ typedef struct leat__footprint_facts {
     uint64_t sample_bytes, max_sample_bytes; /* encoded: mean and largest */
     bool in_memory;                          /* the pack is in the OS page cache: nothing is prefetched */
     uint64_t process_bytes; /* memory outside the budget and the workers; 0 = the usual amount */
-    /* mean and largest memory of an image that ops work on, beyond LEAT__WORKER_RAM (loader/scratch.h) */
+    /* mean and largest memory to decode an image and to run ops on it: what is reserved beyond
+     * LEAT__WORKER_RAM (loader/scratch.h), and how much is used. The index tells only the former */
     uint64_t image_bytes, max_image_bytes;
+    uint64_t used_image_bytes, max_used_image_bytes;
     double busy; /* share of time in which the workers decode; 0 = unknown: always */
 } leat__footprint_facts;
 
@@ -47,7 +49,8 @@ typedef struct leat__footprint {
     uint64_t waiting, filling, lent; /* batches */
     uint64_t reading;                /* encoded samples, and blocks kept for reuse */
     uint64_t scratch;                /* of the workers, outside the budget */
-    uint64_t images;                 /* large images that the workers decode, within the budget */
+    uint64_t images;                 /* reserved for large images that the workers decode, in the budget */
+    uint64_t used_images;            /* the part of it that is used */
     uint64_t process;                /* outside the budget: code, libraries, stacks, the index */
     uint64_t resident;               /* the sum: memory of the process */
     uint64_t budget;                 /* a limit that never blocks work */

@@ -127,6 +127,8 @@ static int check(const leat_plan_facts *f, leat_error *err)
         {"process_bytes", f->process_bytes, UINT64_C(1) << 48},
         {"image_bytes", f->image_bytes, UINT64_C(1) << 44},
         {"max_image_bytes", f->max_image_bytes, UINT64_C(1) << 44},
+        {"used_image_bytes", f->used_image_bytes, UINT64_C(1) << 44},
+        {"max_used_image_bytes", f->max_used_image_bytes, UINT64_C(1) << 44},
         {"preset", f->preset, LEAT_PLAN_AGGRESSIVE},
         {"precision", f->precision, LEAT_PLAN_BF16_TRUE},
         {"optimizer", f->optimizer, LEAT_PLAN_ADAMW},

@@ -168,6 +168,8 @@ static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
                                .process_bytes = f->process_bytes,
                                .image_bytes = f->image_bytes,
                                .max_image_bytes = f->max_image_bytes,
+                               .used_image_bytes = f->used_image_bytes,
+                               .max_used_image_bytes = f->max_used_image_bytes,
                                /* a trainer on a GPU may be slower than the loader, and pages of a bucket
                                   arrive many at a time: all queues may fill */
                                .busy = f->gpus == 0 && !leat__plan_remote(f) ? leat__plan_busy(f) : 1};

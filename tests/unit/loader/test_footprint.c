@@ -79,9 +79,12 @@ static void each_fact_moves_its_part(void **state)
     leat__footprint_of(&f, &a);
     f.max_image_bytes = 90 << 20; /* one worker has the largest, the others any */
     f.image_bytes = 1 << 20;
+    f.max_used_image_bytes = 60 << 20;
+    f.used_image_bytes = 1 << 20;
     leat__footprint_of(&f, &b);
     assert_int_equal(b.images, (90 + 2 * 6) << 20);
-    assert_int_equal(b.resident - a.resident, b.images);
+    assert_int_equal(b.used_images, (60 + 2 * 6) << 20);
+    assert_int_equal(b.resident - a.resident, b.used_images);
     assert_int_equal(b.budget - a.budget, b.images);
     f = facts();
     f.io_depth = 8;

@@ -179,11 +179,16 @@ static void images_that_ops_work_on_count(void **state)
     f.cached = 1;
     leat_plan without = plan_of(f);
     f.image_bytes = f.max_image_bytes = 269438848; /* 9 bytes a pixel, less what each thread has */
+    f.used_image_bytes = f.max_used_image_bytes = f.image_bytes;
     leat_plan p = plan_of(f);
     assert_int_equal(p.ram.resident, without.ram.resident + 2 * f.image_bytes);
     assert_int_equal(p.ram.budget, without.ram.budget + 2 * f.image_bytes);
     assert_int_equal(p.ram.total, without.ram.total + 2 * f.image_bytes);
     assert_near((double)p.ram.resident / (1 << 20), 607, 90);
+    f.used_image_bytes = f.max_used_image_bytes = 0; /* reserved, but not used, as for PNGs */
+    leat_plan reserved = plan_of(f);
+    assert_int_equal(reserved.ram.resident, without.ram.resident);
+    assert_int_equal(reserved.ram.budget, p.ram.budget);
     f.memory_bytes = p.ram.budget - f.image_bytes - (8 << 20); /* one at a time */
     leat_plan tight = plan_of(f);
     assert_true(tight.ram.total < p.ram.total - f.image_bytes / 2);
