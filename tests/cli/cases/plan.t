@@ -137,7 +137,7 @@ $ bucket="--samples 1000000 --sample-bytes 100000 --storage bucket --gpus 0 --ra
   3907 iterations, 14m02s per epoch (13m20s to 16m40s); 10 epochs: 2h20m
   per epoch 93.1 GiB in 20.9k requests; 10 epochs: 931 GiB in 208k requests
   --cache disk:DIR with 93.1 GiB per node saves 838 GiB
-  --order quasi_random                         8.39k  3.97x  io
+  --order quasi_random                         8.39k  3.98x  io
 1907446
 
 $ leat plan --samples 1000 --storage bucket --gbps 1 --io-mbs 100
