@@ -44,7 +44,8 @@ typedef enum leat_select_kind {
 typedef enum leat_select_shares {
     LEAT_SHARES_UNIFORM = 0, /* the same for every value */
     LEAT_SHARES_INPUT = 1,   /* like the shares among all rows that may be chosen */
-    LEAT_SHARES_TARGET = 2   /* given by `targets`; other values share the rest equally */
+    LEAT_SHARES_TARGET = 2   /* given by `targets`; other values share the rest equally. Rows of a value whose
+                                share is 0 are never chosen */
 } leat_select_shares;
 
 typedef struct leat_select_target {

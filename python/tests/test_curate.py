@@ -106,6 +106,14 @@ def test_labels_are_balanced_unless_the_config_says_otherwise(photos, whole, tmp
     assert json.loads(data(tmp_path / "plain", "run.json"))["steps"]["select"]["strategies"] == ["diversity"]
 
 
+def test_a_balance_may_choose_fewer_than_asked(whole, tmp_path):
+    config = {"select": {"strategies": [{"strategy": "balance", "column": "label", "distribution": {"cat": 1}}]}}
+    result = leat.curate(whole[0] / "pack.leat", tmp_path / "run", config=config, count=30)
+    labels = leat.open(whole[0] / "pack.leat").column("label")
+    assert set(labels[leat.open(tmp_path / "run" / "select.leat").column("selected") == 1]) == {0}
+    assert result["asked"] == 30 > result["selected"]
+
+
 def in_child(work):
     """The wait status of a forked child that runs `work`."""
     pid = os.fork()

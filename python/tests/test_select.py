@@ -98,6 +98,39 @@ def test_balance_takes_the_first_of_equal_shares(tmp_path):
     assert abs(scores[0] - 24 / 60 / 0.5) < 1e-12  # the share is that of all rows
 
 
+@pytest.mark.parametrize("more", [[], ["random"], ["diversity"], [{"strategy": "weights", "column": "score"}, "typicality"]])
+def test_a_balance_takes_no_value_without_a_share(tmp_path, more):
+    """Also when the values with a share run out, and beside other strategies."""
+    rng = np.random.default_rng(4)
+    with leat.Writer(tmp_path / "t.leat", {"label": int, "score": float}, classes={"label": [f"c{i}" for i in range(5)]}) as w, \
+            leat.Writer(tmp_path / "v.leat", {"vector": ("float32", (4,))}) as v:
+        for i in range(400):
+            w.append({"label": i % 5, "score": float(rng.random())}, key=str(i))
+            v.append({"vector": rng.normal(size=4).astype(np.float32)}, key=str(i))
+    embeddings = tmp_path / "v.leat" if {"diversity", "typicality"} & {s for s in more if isinstance(s, str)} else None
+
+    def counts(distribution, count):
+        by = [*more, {"strategy": "balance", "column": "label", "distribution": distribution}]
+        report = leat.select(tmp_path / "t.leat", tmp_path / "o.leat", by, count=count, embeddings=embeddings, force=True)
+        with leat.open(tmp_path / "o.leat") as made:
+            on = made.column("selected") == 1
+            reasons = {made[int(i)]["reason"] for i in np.flatnonzero(~on)}
+            assert np.isfinite(made.column("score")).all() and (more or (made.column("score")[on] > 0).all())
+        assert report["selected"] == on.sum() and report["asked"] == (count or 0)
+        return np.bincount(np.arange(400)[on] % 5, minlength=5).tolist(), reasons
+
+    gone = {"its value has no share"}
+    assert counts({"c0": 1}, 120) == ([80, 0, 0, 0, 0], gone)
+    assert counts({"c0": .5, "c1": .5}, 200) == ([80, 80, 0, 0, 0], gone)
+    assert counts({"c0": .7, "c1": .2, "c3": .1}, 300) == ([80, 80, 0, 80, 0], gone)  # the sum is below 1 by rounding
+    assert counts({"c0": 0, "c1": .5}, 399) == ([0, 80, 80, 80, 80], gone)
+    assert counts({"c0": 0}, 8)[1] == {"others scored higher"}
+    if "diversity" not in more:
+        assert counts({"c0": .5, "c1": .5}, None) == ([80, 80, 0, 0, 0], gone)
+    with pytest.raises(leat.ArgumentError, match="balance: all shares of label are 0"):
+        counts(dict.fromkeys(["c0", "c1", "c2", "c3", "c4"], 0), 20)
+
+
 def test_a_selection_is_taken_everywhere(box, images, tmp_path):
     """Loader, pack and export; also the rows that a dedup keeps."""
     with leat.Writer(tmp_path / "photos.leat", {"image": "image", "label": int}) as w:
@@ -516,7 +549,7 @@ def test_samples_without_a_vector_are_left_out(tmp_path, strategy):
     assert all_[32]["reason"] == all_[37]["reason"] == "has no vector (zeros or not finite)"
     made = leat.check(tmp_path / "p40.leat", tmp_path / "labels.leat", labels=True, embeddings=tmp_path / "v40.leat", neighbours=3)
     assert made["without_vector"] == 10
-    with pytest.raises(leat.DataError, match="no sample is selected: of 40, 30 do not meet the conditions, 0 .* and 10 have no vector"):
+    with pytest.raises(leat.DataError, match="no sample is selected: of 40, 30 do not meet the conditions, 0 .*, 10 have no vector and 0 have a value without a share"):
         leat.select(tmp_path / "p40.leat", tmp_path / "none.leat", strategy, count=8, embeddings=tmp_path / "v40.leat",
                     where="key in [" + ", ".join(f"'{i}'" for i in range(30, 40)) + "]")
 

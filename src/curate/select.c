@@ -198,11 +198,11 @@ static int choose(leat__selecting *s, leat_error *err)
     s->stats.distances = g.distances;
     s->stats.resumed = g.resumed;
     /* If the count was reached first, not all rows were compared. Which ones depends on the number of
-     * threads. */
+     * threads. Then a missing share is not the reason why a row was not chosen either. */
     const bool all = s->stats.selected < s->count;
     for (uint64_t i = 0; i < s->rows; i++) {
-        if (s->state[i] != LEAT__ROW_NEAR) continue;
-        s->stats.near += all;
+        if (s->state[i] != LEAT__ROW_NEAR && s->state[i] != LEAT__ROW_SHARELESS) continue;
+        s->stats.near += all && s->state[i] == LEAT__ROW_NEAR;
         if (!all) s->state[i] = LEAT__ROW_OPEN;
     }
     return 0;
@@ -212,16 +212,19 @@ static int choose(leat__selecting *s, leat_error *err)
 static int refuse_empty(const leat__selecting *s, leat_error *err)
 {
     const leat_select_stats *st = &s->stats;
+    uint64_t shareless = 0;
     if (st->selected + st->previous > 0) return 0;
     if (st->samples == 0) return leat__fail(err, LEAT_EDATA, "%s: has no rows", s->opts.pack);
     if (st->excluded == st->samples)
         return leat__fail(err, LEAT_EDATA, "%s: no sample is selected: none of %llu meets the conditions",
                           s->opts.pack, (unsigned long long)st->samples);
+    for (uint64_t i = 0; i < s->rows; i++) shareless += s->state[i] == LEAT__ROW_SHARELESS;
     return leat__fail(err, LEAT_EDATA,
                       "%s: no sample is selected: of %llu, %llu do not meet the conditions, %llu have no "
-                      "finite number in a column and %llu have no vector",
+                      "finite number in a column, %llu have no vector and %llu have a value without a share",
                       s->opts.pack, (unsigned long long)st->samples, (unsigned long long)st->excluded,
-                      (unsigned long long)st->unknown, (unsigned long long)st->without_vector);
+                      (unsigned long long)st->unknown, (unsigned long long)st->without_vector,
+                      (unsigned long long)shareless);
 }
 
 static int run(leat__selecting *s, leat_error *err)

@@ -245,7 +245,7 @@ static int choose(greedy *s, uint64_t row, leat_error *err)
     return add_centre(s, row, err);
 }
 
-/* Returns the score itself. 0 stays 0: the row equals a chosen one, or its group has no share. */
+/* Returns the score itself. 0 stays 0: the row equals a chosen one. */
 static double product(double logarithm)
 {
     if (logarithm == -INFINITY) return 0;

@@ -25,11 +25,12 @@
 typedef enum leat__row_state {
     LEAT__ROW_OPEN = 0,
     LEAT__ROW_CHOSEN = 1,
-    LEAT__ROW_PREVIOUS = 2, /* chosen before; counts for distances and groups */
-    LEAT__ROW_NEAR = 3,     /* nearer to a chosen row than min_distance */
-    LEAT__ROW_UNKNOWN = 4,  /* a column of weights is not a finite number */
-    LEAT__ROW_BLANK = 5,    /* has no vector */
-    LEAT__ROW_OUT = 6       /* excluded by the caller; so are higher values */
+    LEAT__ROW_PREVIOUS = 2,  /* chosen before; counts for distances and groups */
+    LEAT__ROW_NEAR = 3,      /* nearer to a chosen row than min_distance */
+    LEAT__ROW_UNKNOWN = 4,   /* a column of weights is not a finite number */
+    LEAT__ROW_BLANK = 5,     /* has no vector */
+    LEAT__ROW_SHARELESS = 6, /* a balance gives its group no share */
+    LEAT__ROW_OUT = 7        /* excluded by the caller; so are higher values */
 } leat__row_state;
 
 typedef struct leat__balance {

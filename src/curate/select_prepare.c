@@ -18,6 +18,7 @@
 #define NEIGHBOURS 20
 #define FLOOR 0.001 /* lowest objective of a column: one number must not make a product 0 */
 #define LEAST 1e-7  /* lowest similarity: smaller differences are lost in floats */
+#define SHARE 1e-12 /* lowest share: what decimal shares of 1 leave by rounding is less */
 
 const char *leat__select_where(const leat__selecting *s, uint32_t i)
 {
@@ -300,11 +301,12 @@ static int set_targets(leat__selecting *s, const leat_select_strategy *of, leat_
 {
     enum { PRESENT = -1, ABSENT = -2 }; /* without a share; absent: no row that can be chosen has the code */
     double sum = 0;
-    uint32_t others = 0;
+    uint32_t others = 0, present = 0;
     for (uint32_t g = 0; g < b->groups; g++) {
-        others += b->want[g] > 0;
+        present += b->want[g] > 0;
         b->want[g] = b->want[g] > 0 ? PRESENT : ABSENT;
     }
+    others = present;
     for (uint32_t i = 0; i < of->target_count; i++) {
         int64_t code;
         const double share = of->targets[i].share;
@@ -322,6 +324,8 @@ static int set_targets(leat__selecting *s, const leat_select_strategy *of, leat_
     }
     if (sum > 1 + 1e-9)
         return leat__fail(err, LEAT_EINVAL, "balance: the shares add up to %g, more than 1", sum);
+    if (present > 0 && others == 0 && sum == 0)
+        return leat__fail(err, LEAT_EINVAL, "balance: all shares of %s are 0", of->column);
     for (uint32_t g = 0; g < b->groups; g++)
         if (b->want[g] < 0) b->want[g] = b->want[g] == PRESENT ? LEAT_MAX(1 - sum, 0) / others : 0;
     return 0;
@@ -359,6 +363,16 @@ static int add_balance(leat__selecting *s, const leat_select_strategy *of, doubl
     leat__free(value);
     leat__free(codes);
     return rc;
+}
+
+/* Leaves out the rows of groups without a share. Called last: they count in the range of weights and in the
+ * shares of other balances. */
+static void drop_shareless(leat__selecting *s)
+{
+    for (uint32_t k = 0; k < s->balances; k++)
+        for (uint64_t i = 0; i < s->rows; i++)
+            if (s->state[i] == LEAT__ROW_OPEN && s->balance[k].want[s->balance[k].of[i]] < SHARE)
+                s->state[i] = LEAT__ROW_SHARELESS;
 }
 
 /* ---- all of it ---- */
@@ -403,6 +417,7 @@ int leat__select_prepare(leat__selecting *s, leat_error *err)
         for (uint32_t k = 0; k < s->opts.strategy_count; k++)
             if ((s->opts.strategies[k].kind == LEAT_SELECT_WEIGHTS) == (pass == 0))
                 LEAT_TRY(add_strategy(s, k, err));
+    drop_shareless(s);
     return s->diversity ? want_vectors(s, s->diversity, err) : 0;
 }
 

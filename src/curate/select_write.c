@@ -94,6 +94,7 @@ static void explain(const leat__selecting *s, uint64_t row, leat__buf *out)
         leat__buf_printf(out, "nearer than %g to a selected row", s->diversity->least);
         break;
     case LEAT__ROW_BLANK: leat__buf_puts(out, "has no vector (zeros or not finite)"); break;
+    case LEAT__ROW_SHARELESS: leat__buf_puts(out, "its value has no share"); break;
     case LEAT__ROW_UNKNOWN: explain_unknown(s, row, out); break;
     default:
         leat__buf_printf(out, "does not meet %s", leat__select_where(s, s->state[row] - LEAT__ROW_OUT));

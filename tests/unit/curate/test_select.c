@@ -132,6 +132,11 @@ static void wrong_options_are_refused(void **state)
         {"{count: 3, strategies: [{strategy: balance, column: label, distribution: {cat: "
          "0.1, '0': 0.5}}]}",
          "has two shares", LEAT_EINVAL},
+        {"{count: 3, strategies: [{strategy: balance, column: label, distribution: {cat: 0, dog: 0, owl: 0, "
+         "ant: 0}}]}",
+         "balance: all shares of label are 0", LEAT_EINVAL},
+        {"{where: label != 0, strategies: [{strategy: balance, column: label, distribution: {cat: 1}}]}",
+         "have a value without a share", LEAT_EDATA},
         {"{count: 3, strategies: [{strategy: similarity}]}", "needs a query", LEAT_EINVAL},
         {"{count: 3, strategies: [{strategy: threshold}]}", "needs a condition", LEAT_EINVAL},
         {"{count: 3, previous: nothing, strategies: [{strategy: random}]}", "nothing", LEAT_ENOENT},

@@ -103,6 +103,21 @@ static void balances_have_shares(void **state)
     done(s);
 }
 
+/* Shares of decimals may add up to slightly less than 1: such a rest counts as 0. */
+static void rows_without_a_share_are_left_out(void **state)
+{
+    leat__selecting *s = prepare("strategies: [{strategy: balance, column: group, distribution: "
+                                 "{0: 0.7, 1: 0.2, 2: 0.1}}]");
+    for (uint32_t i = 0; i < ROWS; i++)
+        assert_int_equal(s->state[i], i % 4 == 3 ? LEAT__ROW_SHARELESS : LEAT__ROW_OPEN);
+    done(s);
+    s = prepare("strategies: [{strategy: balance, column: group, distribution: {2: 0}}]");
+    for (uint32_t i = 0; i < ROWS; i++)
+        assert_int_equal(s->state[i], i % 4 == 2 ? LEAT__ROW_SHARELESS : LEAT__ROW_OPEN);
+    assert_true(fabs(s->balance[0].want[3] - 1.0 / 3) < 1e-12);
+    done(s);
+}
+
 static void vectors_give_objectives(void **state)
 {
     leat__selecting *s = prepare("strategies: [{strategy: typicality, neighbours: 3}, "
@@ -127,9 +142,8 @@ static void vectors_give_objectives(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_are_scaled),
-        cmocka_unit_test(thresholds_leave_rows_out),
-        cmocka_unit_test(balances_have_shares),
+        cmocka_unit_test(weights_are_scaled),      cmocka_unit_test(thresholds_leave_rows_out),
+        cmocka_unit_test(balances_have_shares),    cmocka_unit_test(rows_without_a_share_are_left_out),
         cmocka_unit_test(vectors_give_objectives),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
