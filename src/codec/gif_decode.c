@@ -21,6 +21,7 @@ typedef struct gif_header {
     uint32_t width, height; /* of the canvas */
     uint32_t x, y, frame_width, frame_height;
     bool interlaced, more;  /* more: other frames follow */
+    bool pending;           /* the file cannot end here: there was no frame yet, or an extension came last */
     int transparent;        /* palette index, or -1 */
     uint32_t dispose;       /* what happens to the frame afterwards: 2: replaced by a colour; above 2: by
                                the previous content */
@@ -45,12 +46,20 @@ static int truncated(leat_error *err, size_t len)
     return bad(err, LEAT_EDATA, len, "premature end of file (truncated)");
 }
 
-/* Returns the end of the blocks that start at `at`; `len` when the file ends with them, len + 1 when it ends
- * inside one. */
-static size_t skip_blocks(const uint8_t *data, size_t len, size_t at)
+/* Returns the offset of the terminator of the blocks that start at `at`; `len` when the file ends before it,
+ * len + 1 when it ends inside a block. */
+static size_t find_terminator(const uint8_t *data, size_t len, size_t at)
 {
     while (at < len && data[at] != 0) at += (size_t)data[at] + 1;
-    return at < len ? at + 1 : LEAT_MIN(at, len + 1);
+    return LEAT_MIN(at, len + 1);
+}
+
+/* Returns the end of the blocks that start at `at`, whose terminator may be missing at the end of the file;
+ * len + 1 when the file ends inside a block. */
+static size_t skip_blocks(const uint8_t *data, size_t len, size_t at)
+{
+    at = find_terminator(data, len, at);
+    return at < len ? at + 1 : at;
 }
 
 static void use_palette(gif_header *h, const uint8_t *data, uint8_t flags, size_t *at)
@@ -61,7 +70,7 @@ static void use_palette(gif_header *h, const uint8_t *data, uint8_t flags, size_
 }
 
 /* Finds the next image descriptor; stores the content of extensions before it in h. Returns `len` when there
- * is none, len + 1 when the file ends inside a block. */
+ * is none, len + 1 when the file ends too early: inside an extension or after it, or without any frame. */
 static size_t find_frame(const uint8_t *data, size_t len, size_t at, gif_header *h)
 {
     while (at < len && data[at] != ',') {
@@ -75,15 +84,18 @@ static size_t find_frame(const uint8_t *data, size_t len, size_t at, gif_header 
             if (data[at + 3] & 1) h->transparent = data[at + 6];
             if (data[at + 3] >> 2 & 7) h->dispose = data[at + 3] >> 2 & 7;
         }
-        at = skip_blocks(data, len, at + 2);
+        at = find_terminator(data, len, at + 2);
+        if (at >= len) return len + 1;
+        at++;
+        h->pending = true;
     }
-    return at;
+    return at < len || !h->pending ? at : len + 1;
 }
 
 /* Reads the header before the first frame; *at becomes the first byte after it. */
 static int read_screen(const uint8_t *data, size_t len, gif_header *h, size_t *at, leat_error *err)
 {
-    *h = (gif_header){.transparent = -1};
+    *h = (gif_header){.transparent = -1, .pending = true};
     if (!gif_sniff(data, len)) return bad(err, LEAT_EDATA, 0, "no signature");
     if (len < 13) return truncated(err, len);
     *at = 13;
@@ -93,8 +105,7 @@ static int read_screen(const uint8_t *data, size_t len, gif_header *h, size_t *a
         h->background = data[11];
         use_palette(h, data, data[10], at);
     }
-    *at = LEAT_MIN(*at, len);
-    return 0;
+    return *at <= len ? 0 : truncated(err, len);
 }
 
 /* Reads the image descriptor at `at`. */
@@ -110,6 +121,7 @@ static int read_frame(const uint8_t *data, size_t len, size_t at, gif_header *h,
     h->interlaced = (p[9] & 0x40) != 0;
     if (p[9] & 0x80) use_palette(h, data, p[9], &at);
     h->data = at;
+    h->pending = false;
     return at + 1 < len ? 0 : truncated(err, len);
 }
 
@@ -126,7 +138,8 @@ static int read_header(const uint8_t *data, size_t len, gif_header *h, leat_erro
     size_t at = 0;
     LEAT_TRY(read_screen(data, len, h, &at, err));
     at = find_frame(data, len, at, h);
-    if (at >= len) return bad(err, LEAT_EDATA, len, "no image (truncated?)");
+    if (at > len) return truncated(err, len);
+    if (at == len) return bad(err, LEAT_EDATA, len, "no image");
     LEAT_TRY(read_image(data, len, at, h, err));
     h->width = LEAT_MAX(h->width, h->x + h->frame_width);
     h->height = LEAT_MAX(h->height, h->y + h->frame_height);
@@ -292,19 +305,16 @@ static void put_canvas(const gif_header *h, const uint8_t *numbers, uint32_t cha
  * them. */
 static int check_rest(const uint8_t *data, size_t len, const gif_header *first, leat_error *err)
 {
-    size_t at = skip_blocks(data, len, first->data + 1);
+    gif_header h = *first;
+    size_t at = skip_blocks(data, len, h.data + 1);
     if (at > len) return truncated(err, len);
-    while (at < len && data[at] != ';') {
-        if (data[at] != ',' && data[at] != '!') { /* a stray byte */
-            at++;
-            continue;
-        }
-        gif_header h;
-        if (data[at] == ',') LEAT_TRY(read_frame(data, len, at, &h, err));
-        at = skip_blocks(data, len, data[at] == ',' ? h.data + 1 : at + 2);
-        if (at > len || data[at - 1] != 0) return truncated(err, len);
+    while ((at = find_frame(data, len, at, &h)) < len) {
+        LEAT_TRY(read_frame(data, len, at, &h, err));
+        at = find_terminator(data, len, h.data + 1);
+        if (at >= len) return truncated(err, len);
+        at++;
     }
-    return 0;
+    return at > len ? truncated(err, len) : 0;
 }
 
 static int gif_decode(void *state, const leat__decode_job *job, leat_error *err)
@@ -388,6 +398,7 @@ static int gif_next_frame(leat__anim *f, bool *end, leat_error *err)
     size_t at;
     LEAT_TRY(read_screen(f->data, f->len, &h, &at, err));
     if (f->index > 0) at = f->at;
+    h.pending = f->index == 0;
     h.dispose = f->said;
     at = find_frame(f->data, f->len, at, &h);
     *end = at >= f->len;

@@ -98,7 +98,7 @@ static void later_frames_are_complete(void **state)
     assert_true(info.animated && frames > 1);
     for (size_t len = b.len / 2; len <= b.len; len++) {
         leat_error err = {0};
-        uint8_t *cut = calloc(1, len + LEAT__CODEC_PADDING); /* so that reads past the end are found */
+        uint8_t *cut = calloc(1, len + LEAT__CODEC_PADDING); /* so that reads after it are found */
         memcpy(cut, b.data, len);
         const int rc = leat__codec_decode_planes(d, &info, cut, len, NULL, &out, &err);
         ok += rc == 0;
@@ -114,6 +114,41 @@ static void later_frames_are_complete(void **state)
     free(b.data);
 }
 
+#define HEAD "GIF89a\2\0\1\0\x80\0\0\x0a\x0b\x0c\x14\x15\x16"
+#define NOTE "!\xfe\1x\0"
+#define CONTROL "!\xf9\4\0\0\0\0\0"
+#define FRAME ",\0\0\0\0\2\0\1\0\0\2\2\x0c\x0a\0"
+
+/* Only the trailer may be missing, and the terminator of the first frame before it. A file that ends in the
+ * header or the palette, or inside or after an extension, is truncated. */
+static void a_file_may_end_only_after_a_frame(void **state)
+{
+    static const uint8_t file[] = HEAD NOTE CONTROL FRAME CONTROL FRAME ";";
+    const size_t first = sizeof HEAD NOTE CONTROL FRAME - 1, second = sizeof file - 2;
+    leat__decoder *d = NULL;
+    leat__planes out = {0};
+    assert_int_equal(leat__decoder_open(&d, NULL), 0);
+    for (size_t len = 6; len < sizeof file; len++) {
+        leat_error err = {0};
+        leat__image_info info;
+        uint8_t *cut = calloc(1, len + LEAT__CODEC_PADDING);
+        memcpy(cut, file, len);
+        int rc = leat__codec_probe(LEAT__CODEC_GIF, cut, len, &info, &err);
+        if (rc == 0) rc = leat__codec_decode_planes(d, &info, cut, len, NULL, &out, &err);
+        const bool ok = len == first - 1 || len == first || len >= second;
+        assert_int_equal(rc, ok ? 0 : LEAT_EDATA);
+        if (!ok) assert_non_null(strstr(err.message, "premature end of file (truncated)"));
+        free(cut);
+    }
+    leat_error err = {0};
+    leat__image_info info;
+    uint8_t none[] = HEAD NOTE ";" FRAME; /* behind the trailer */
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_GIF, none, sizeof none - 1, &info, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "GIF: no image at byte"));
+    leat__planes_reset(&out);
+    leat__decoder_close(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +157,7 @@ int main(void)
         cmocka_unit_test(frames_have_a_place_on_the_canvas),
         cmocka_unit_test(damage_is_known),
         cmocka_unit_test(later_frames_are_complete),
+        cmocka_unit_test(a_file_may_end_only_after_a_frame),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
