@@ -211,7 +211,8 @@ uint64_t leat__pack_memory_enough(const leat_ingest_opts *opts, const leat__pack
     const uint64_t others = flow->in + LOANS * flow->out;
     const uint32_t threads = threads_of(opts), window = LEAT__PACK_WINDOW(threads) + 1;
     const survey v = survey_of(opts, flow);
-    const uint64_t floor = others + LEAT_MAX(flow->out + flow->scratch, v.list_need);
+    /* The floor of the flow: its list stage requests as much as its largest run so far has held. */
+    const uint64_t floor = others + LEAT_MAX(flow->out + flow->scratch, LEAT_MAX(v.list_need, v.list));
     const uint64_t alone = round_up(LEAT_MAX(floor, others + v.both));
     /* Bytes beyond those requested by the list stage are already allocated, so they cannot wait: everything
      * in flight must fit, besides the floor of the flow, which is only for requested bytes. */
