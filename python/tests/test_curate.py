@@ -514,7 +514,7 @@ def test_the_plan_names_memory_that_dedup_accepts(tmp_path):
     for given in ({}, {"orientations": 8}, {"windows": True}):
         with pytest.raises(leat.BudgetError) as caught:
             leat.dedup_images(tmp_path / "check.leat", tmp_path / "d.leat", memory=1024, force=True, **given)
-        wanted = float(re.search(r"need ([\d.]+) MiB", str(caught.value))[1])
+        wanted = float(re.search(r": ([\d.]+) MiB is enough", str(caught.value))[1])
         plan = leat.curate(tmp_path / "many.leat", tmp_path / "run", count=5, plan=True, config={"dedup": {"memory": "1M", **given}})
         named = re.fullmatch(r"dedup needs ([\d.]+) MiB of memory, more than the 1.00 MiB given", plan["short"])[1]
         assert wanted <= float(named) < wanted + 2

@@ -350,7 +350,7 @@ PACK = {
                          open(c.file("r")).read().index("bad.jpg")),
     "check": lambda c: c.checks(),
     "threads": lambda c: run("pack", c.photos(), "-o", c.file("x"), "-t", 5000, code=2),
-    "memory": lambda c: c.not_packed("more than the 1.00 MiB given (--memory)", "--memory", "1M"),
+    "memory": lambda c: c.not_packed("not fit the 1.00 MiB given (--memory)", "--memory", "1M"),
     "images": lambda c: c.packs_otherwise("--images", "keep"),
     "tiles": lambda c: (c.packs_otherwise("--tiles", "fast"),
                         c.not_packed("--tiles needs", "--tiles", "fast", "--images", "keep", code=2)),

@@ -334,7 +334,7 @@ CHECK = {
     "strict": lambda c: c.strict(),
     "force": lambda c: c.force("check"),
     "threads": lambda c: c.threads("check"),
-    "memory": lambda c: c.refused("more than the 1 B given", "check", "-o", c.file(), "--memory", "1", code=3),
+    "memory": lambda c: c.refused("not fit the 1 B given", "check", "-o", c.file(), "--memory", "1", code=3),
     "max-pixels": lambda c: c.differ("check", "--max-pixels", 2000),
     "labels": lambda c: c.differ("check", "--labels", "-e", c.vectors),
     "embeddings": lambda c: c.refused("embeddings", "check", "-o", c.file(), "--labels"),
@@ -415,7 +415,7 @@ IMAGES = {
     "list-probable": lambda c: (c.done(I, "--csv", c.file(), "--list-probable"), c.refused("--csv", I, "-o", c.file(), "--list-probable")),
     "force": lambda c: c.force(I),
     "threads": lambda c: c.threads(I),
-    "memory": lambda c: c.refused("more than the 1 B given", I, "-o", c.file(), "--memory", "1", code=3),
+    "memory": lambda c: c.refused("not fit the 1 B given", I, "-o", c.file(), "--memory", "1", code=3),
 }
 SEMANTIC = {
     "output": lambda c: c.done(V, "-o", c.folder / "near.leat", source=c.vectors),

@@ -107,7 +107,7 @@ def test_the_first_refusal_names_enough(data, tmp_path, source, commands, thread
             code, said, _ = run(tmp_path, *words, data / source, "--memory", given)
             if code != 3 and given == "70M":
                 continue  # enough for this one
-            found = re.search(r"need (\d[\d.]*) ([KMG]?i?B) of memory, more than the", said)
+            found = re.search(r"images? do(?:es)? not fit the .* given .*: (\d[\d.]*) ([KMG]?i?B) is enough", said)
             assert code == 3 and found, (name, given, code, said)
             code, said, peak = run(tmp_path, *words, data / source, "--memory", f"{found[1]}{found[2]}")
             assert code in (0, 1), (name, given, found[0], said)
@@ -149,7 +149,7 @@ def passes(call: str, source: Path, threads: int) -> None:
     """Runs with a budget that is too small, and with the memory that the refusal names."""
     with pytest.raises(leat.BudgetError) as caught:
         CALLS[call](source, threads=threads, memory="1M")
-    found = re.search(r"need (\d[\d.]*) ([KMG]?i?B) of memory, more than the", str(caught.value))
+    found = re.search(r"images? do(?:es)? not fit the .* given .*: (\d[\d.]*) ([KMG]?i?B) is enough", str(caught.value))
     assert found, (call, source.name, threads, caught.value)
     try:
         CALLS[call](source, threads=threads, memory=f"{found[1]}{found[2]}")
@@ -234,7 +234,7 @@ def named(folder):
     try:
         check(folder, memory="1M")
     except leat.BudgetError as error:
-        found = re.search(r"need (\\d[\\d.]*) ([KMG]?i?B) of memory", str(error))
+        found = re.search(r": (\\d[\\d.]*) ([KMG]?i?B) is enough", str(error))
         return float(found[1]) * UNITS[found[2]]
 check(sys.argv[1])
 for folder in sys.argv[2:]:

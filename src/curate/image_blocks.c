@@ -269,9 +269,7 @@ static int plan(leat__dedup_blocks *b, leat_error *err)
     const leat__dedup_rows *r = b->rows;
     const uint64_t fixed = leat__dedup_rows_least(r->count, r->entries, b->orientations);
     const uint64_t least = (uint64_t)LEAT__DEDUP_BLOCKS_LEAST * b->orientations;
-    if (fixed > r->memory)
-        return leat__fail(err, LEAT_EBUDGET, "%u images need %s of memory, more than the %s given (`memory`)",
-                          r->count, leat__as_size(fixed).text, leat__as_size(r->memory).text);
+    if (fixed > r->memory) return leat__dedup_rows_refuse(r->count, r->memory, fixed, err);
     const uint64_t left = r->memory - fixed + least;
     b->part_room = LEAT_MAX(left / 3 / PART_BYTES, r->entries / PARTS_MAX + 1);
     b->block_room = LEAT_MAX(left * 2 / 3 / block_bytes(b), LEAT__DEDUP_ENTRIES_MAX);

@@ -191,10 +191,7 @@ static int refuse_known(const deduping *d, uint64_t rows, leat_error *err)
         LEAT_TRY(leat__dedup_rows_entries(o->inputs[i], &entries, err));
     const uint64_t need = LEAT_MIN(leat__dedup_rows_least(rows, entries, o->orientations),
                                    leat__dedup_rows_plan(rows, LEAT_MAX(rows, entries)));
-    if (need <= o->memory) return 0;
-    return leat__fail(err, LEAT_EBUDGET, "%llu image%s %s of memory, more than the %s given (`memory`)",
-                      (unsigned long long)rows, rows == 1 ? " needs" : "s need", leat__as_size(need).text,
-                      leat__as_size(o->memory).text);
+    return need <= o->memory ? 0 : leat__dedup_rows_refuse(rows, o->memory, need, err);
 }
 
 /* Fails when the memory is not enough for the search. Called before images are checked, which may
@@ -211,8 +208,8 @@ static int refuse_memory(deduping *d, leat_error *err)
     if (rc == 0) return 0;
     const uint64_t check = enough_to_check(d);
     if (check <= leat__dedup_rows_enough(rows, o->orientations, o->windows != 0)) return rc;
-    return leat__fail(err, LEAT_EBUDGET, "the images need %s of memory, more than the %s given (`memory`)",
-                      leat__as_size(check).text, leat__as_size(o->memory).text);
+    return leat__fail(err, LEAT_EBUDGET, "the images do not fit the %s given (`memory`): %s is enough",
+                      leat__as_size(o->memory).text, leat__as_size(check).text);
 }
 
 /* ---- results ---- */

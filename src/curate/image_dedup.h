@@ -87,6 +87,8 @@ uint64_t leat__dedup_rows_plan(uint64_t rows, uint64_t entries);
 uint64_t leat__dedup_rows_least(uint64_t rows, uint64_t entries, uint32_t orientations);
 /* Returns memory that is enough even if all rows have the maximum number of descriptors. */
 uint64_t leat__dedup_rows_enough(uint64_t rows, uint32_t orientations, bool windows);
+/* Fails with LEAT_EBUDGET; names an amount of memory that is enough. */
+int leat__dedup_rows_refuse(uint64_t rows, uint64_t memory, uint64_t enough, leat_error *err) LEAT_MUST_CHECK;
 /* Adds the number of descriptors of the columns at `path`, without windows. */
 int leat__dedup_rows_entries(const char *path, uint64_t *entries, leat_error *err) LEAT_MUST_CHECK;
 /* Fails with LEAT_EBUDGET when `memory` (0: no limit) is not enough even with one descriptor per row. */

@@ -124,15 +124,19 @@ uint64_t leat__dedup_rows_enough(uint64_t rows, uint32_t orientations, bool wind
     return LEAT_MIN(all, leat__dedup_rows_least(rows, entries, orientations));
 }
 
+int leat__dedup_rows_refuse(uint64_t rows, uint64_t memory, uint64_t enough, leat_error *err)
+{
+    return leat__fail(err, LEAT_EBUDGET, "%llu image%s not fit the %s given (`memory`): %s is enough",
+                      (unsigned long long)rows, rows == 1 ? " does" : "s do", leat__as_size(memory).text,
+                      leat__as_size(enough).text);
+}
+
 int leat__dedup_rows_fit(uint64_t rows, uint32_t orientations, bool windows, uint64_t memory, leat_error *err)
 {
     if (memory == 0 || leat__dedup_rows_plan(rows, rows) <= memory ||
         leat__dedup_rows_least(rows, rows, orientations) <= memory)
         return 0;
-    return leat__fail(err, LEAT_EBUDGET, "%llu image%s %s of memory, more than the %s given (`memory`)",
-                      (unsigned long long)rows, rows == 1 ? " needs" : "s need",
-                      leat__as_size(leat__dedup_rows_enough(rows, orientations, windows)).text,
-                      leat__as_size(memory).text);
+    return leat__dedup_rows_refuse(rows, memory, leat__dedup_rows_enough(rows, orientations, windows), err);
 }
 
 /* ---- reading ---- */

@@ -236,6 +236,6 @@ int leat__pack_memory_explain(int rc, const leat_ingest_opts *opts, const leat__
                           "%s; without `memory`, images too large for the default are processed alone",
                           why.message);
     }
-    return leat__fail(err, LEAT_EBUDGET, "the images need %s of memory, more than the %s given (`memory`)",
-                      leat__as_size(enough).text, leat__as_size(opts->memory).text);
+    return leat__fail(err, LEAT_EBUDGET, "the images do not fit the %s given (`memory`): %s is enough",
+                      leat__as_size(opts->memory).text, leat__as_size(enough).text);
 }

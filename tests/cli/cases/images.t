@@ -99,7 +99,7 @@ $ leat help ops images
 = 2
 
 $ leat dedup images check.leat -o other.leat --memory 1K
-! leat dedup: 12 images need * of memory, more than the 1.00 KiB given (--memory) (glob)
+! leat dedup: 12 images do not fit the 1.00 KiB given (--memory): * is enough (glob)
 = 3
 
 $ leat check $LEAT_TEST_DATA/images-1.1.leat --labels -o labels.leat
