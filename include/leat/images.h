@@ -178,8 +178,8 @@ typedef struct leat_dedup_images_opts {
     leat_images_progress progress;
     void *cookie;
     leat_log log;
-    const char *csv_pack; /* name of the pack in the CSV file, when the only input is the columns of a pack;
-                             default: the input */
+    const char *csv_pack; /* for a single input: the pack that the CSV file names instead of it, such as the
+                             one that columns were made from. The output names it without its folder */
 } leat_dedup_images_opts;
 
 LEAT_API void leat_dedup_images_opts_init_sized(leat_dedup_images_opts *opts, uint32_t struct_size);

@@ -294,9 +294,8 @@ def _run_tag(run: Run, options: Options, resume: bool, progress: Progress) -> Ou
 
 def _run_dedup(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
     pack = run.pack if run.in_place else os.path.join(run.given, "pack.leat")
-    source = _images.Columns(run.path("check.leat")) if run.on("check") else pack
-    if isinstance(source, _images.Columns):
-        source.pack = _check.public(pack)
+    source = _images.Named(run.path("check.leat") if run.on("check") else pack)
+    source.pack = _check.public(pack)
     done = _images.dedup_images(source, run.path("duplicates.leat"), **options, csv=run.path("duplicates.csv"),
                                 force=True, progress=progress)
     return {"rows": done["samples"], "dropped": _counts(duplicate=done["removed"]), "pairs": done["pairs"],

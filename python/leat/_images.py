@@ -102,8 +102,8 @@ def check(source: Path | Sequence[Path], output: Path, *, csv: Path | None = Non
     return json.loads(report)
 
 
-class Columns(str):
-    """The path of columns of `check`. CSV lists name the checked pack instead of the columns."""
+class Named(str):
+    """The path of a pack or of its columns. Lists of duplicates name `pack` instead, and their rows its file name."""
 
     pack: str
 

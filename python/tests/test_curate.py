@@ -636,6 +636,18 @@ def test_lists_name_the_folder_as_it_was_given(photos, tmp_path, monkeypatch):
     assert rows and all(row.split(",")[1::2][:2] == ["run/pack.leat"] * 2 for row in rows)
 
 
+@pytest.mark.parametrize("config", [{"embed": False}, {"embed": False, "check": False}])
+def test_equal_runs_in_two_folders_give_equal_columns(photos, tmp_path, monkeypatch, config):
+    """The duplicates named the columns by their absolute path."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        leat.curate(photos, name, config=config)
+    for name in ("pack.leat", "duplicates.leat", "select.leat"):
+        assert data("one", name) == data("two", name), name
+    with leat.open("one/duplicates.leat") as found:
+        assert found.classes("pack") == ["pack.leat"]
+
+
 def test_a_run_in_place_remembers_the_pack_of_an_earlier_run(photos, tmp_path):
     """R/pack.leat stays a file of leat curate after a run that reads another pack where it is, or this one."""
     run, few, pack = tmp_path / "run", {"embed": False, "dedup": False}, tmp_path / "photos.leat"

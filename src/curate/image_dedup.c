@@ -35,7 +35,7 @@ typedef struct deduping {
     const leat_dedup_images_opts *opts;
     leat_dedup_images_stats *stats;
     char **columns;      /* path of each input's columns */
-    char **names;        /* each input as it may be stored: a URL without its secrets */
+    char **names;        /* each input as the output names it: a URL without its secrets */
     bool *made;          /* created by this run, removed at the end */
     uint32_t *order;     /* order of the inputs in the search */
     const char **sorted; /* paths of their columns, in this order */
@@ -128,6 +128,16 @@ static int find_columns(deduping *d, uint32_t i, leat_error *err)
     return make_columns(d, i, err);
 }
 
+/* Returns a new block with the name of an input that the output stores. The name that the caller gave is
+ * stored without its folder, so that the same inputs in another folder give the same bytes. */
+static char *name_of(const leat_dedup_images_opts *o, uint32_t i)
+{
+    size_t len;
+    if (!o->csv_pack) return leat__path_display(o->inputs[i]);
+    const char *name = leat__path_name(o->csv_pack, &len);
+    return leat__strndup(LEAT__MEM_CURATE, name, len);
+}
+
 static int open_columns(deduping *d, leat_error *err)
 {
     const uint32_t n = d->opts->input_count;
@@ -135,8 +145,7 @@ static int open_columns(deduping *d, leat_error *err)
     d->made = LEAT_NEW_ARRAY(CURATE, bool, n);
     d->names = LEAT_NEW_ARRAY(CURATE, char *, n);
     bool fits = d->columns && d->made && d->names;
-    for (uint32_t i = 0; fits && i < n; i++)
-        fits = (d->names[i] = leat__path_display(d->opts->inputs[i])) != NULL;
+    for (uint32_t i = 0; fits && i < n; i++) fits = (d->names[i] = name_of(d->opts, i)) != NULL;
     if (!fits) return leat__fail_nomem(err, n * sizeof *d->columns, "paths");
     for (uint32_t i = 0; i < n; i++) LEAT_TRY(find_columns(d, i, err));
     return 0;
