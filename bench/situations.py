@@ -441,6 +441,8 @@ def more_rows(data, device):
     large = lambda: data.pack("large", data.photos(), 2, ["--images", "raw"])
     yield Row("web server, small budget", "20 MB/s over HTTP, which fills a budget of 60 MB", "io", {"bandwidth"}, large,
               ["--batch", "16", "--step-ms", "20", "--memory", "60M"], lambda: web(large(), 0.0, 20e6))
+    yield Row("web server, late and full", "50 ms an answer, 30 MB/s over HTTP", "io", {"bandwidth"}, keep,
+              ["--batch", "32", "--step-ms", "40"], lambda: web(keep(), 0.05, 30e6))
     yield Row("web server, disk cache, small budget", "50 ms an answer, an empty disk cache, a budget of 100 MB", "io", {"latency"},
               tiled, ["--batch", "32", "--step-ms", "20", "--memory", "100M"], lambda: empty_cache(web(tiled(), 0.05), data.work))
     yield Row("web server, no step in time", "2 MB/s over HTTP: the first batch comes late", "io", {"bandwidth"}, large,

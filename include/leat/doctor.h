@@ -151,7 +151,8 @@ extern "C" {
     X(remote_many, "the same, 16 in flight")                                                                 \
     X(remote_few_mbs, "MB/s in requests of 128 KiB, 2 in flight")                                            \
     X(remote_many_mbs, "the same, 16 in flight")                                                             \
-    X(remote_most_mbs, "the same, 64 in flight; where io_depth is fixed and lower")                          \
+    X(remote_most_mbs, "the same, 64 in flight; unless 16 fill the line")                                    \
+    X(remote_most, "small requests per second, 64 in flight; where 64 large ones bring little more than 16") \
     X(remote_refused, "share of requests that the server refused for now (429, 503)")
 
 #define LEAT_DOCTOR_OPTIONS 8

@@ -148,10 +148,10 @@ static bool say_remote(const leat_doctor_diagnosis *d, char *out, size_t size)
                  percent(f->remote_refused));
     else if (d->cause == LEAT_CAUSE_REQUESTS)
         snprintf(out, size, "the server answers %s requests per second, however many are in flight",
-                 rate_text(f->remote_many, a));
+                 rate_text(LEAT_MAX(f->remote_many, f->remote_most), a));
     else if (d->cause == LEAT_CAUSE_BANDWIDTH)
         snprintf(out, size, "the network gives %s, however many requests are in flight",
-                 leat__doctor_speed(1e6 * f->remote_many_mbs, a, TEXT));
+                 leat__doctor_speed(1e6 * leat__doctor_line_mbs(f), a, TEXT));
     else if (d->cause == LEAT_CAUSE_LATENCY)
         snprintf(out, size, "an answer takes %.0f ms: %s requests per second with 2 in flight, %s with 16",
                  or_else(f->remote_ms, 0), rate_text(f->remote_few, a), rate_text(f->remote_many, b));

@@ -35,12 +35,15 @@
 #define FEW 0.2  /* up to this share of the loss may have another cause */
 #define MOST 0.5 /* share of a worker's time that counts as its main activity */
 #define FAULTS_PER_S 100.0
-#define DISK_BLOCK 4096.0   /* bytes */
-#define DISK_BUSY 1e5       /* bytes per second: no disk that limits a run reads less */
-#define MORE_HELP 1.1       /* more workers help if they raise the rate by this factor in every trial */
-#define FEW_READS 4         /* reads in flight; a higher number delays reads on any disk */
-#define MORE_BRING_MORE 3.0 /* eight times as many requests in flight must bring this many times as much */
-#define LATE_MS 100.0       /* small answers later than this may have left no time for large ones */
+#define DISK_BLOCK 4096.0    /* bytes */
+#define DISK_BUSY 1e5        /* bytes per second: no disk that limits a run reads less */
+#define MORE_HELP 1.1        /* more workers help if they raise the rate by this factor in every trial */
+#define FEW_READS 4          /* reads in flight; a higher number delays reads on any disk */
+#define MORE_BRING_MORE 3.0  /* eight times as many requests in flight must bring this many times as much */
+#define MOST_BRING_MORE 1.5  /* the same for four times as many, from 16 to 64 */
+#define MANY_READS 16        /* a lower fixed number of reads in flight may leave a line idle */
+#define LESS_OFTEN_LATE 0.75 /* as LESS_OFTEN, where answers are late: the delay is part of each */
+#define LATE_MS 100.0        /* small answers later than this may have left no time for large ones */
 #define LESS_OFTEN 0.5      /* large answers are rare if they come less often than this share of small ones */
 #define REFUSED 0.02        /* share of the requests */
 #define AT_STORAGE_RATE 0.8 /* above this share of the storage's rate, more memory brings little */
@@ -426,17 +429,34 @@ bool leat__doctor_waits(const leat_doctor_facts *f)
     return or_else(f->read_bytes, 0) * or_else(f->samples_per_s, 0) < DISK_BUSY;
 }
 
+bool leat__doctor_many_suffice(const leat_doctor_facts *f)
+{
+    if (!asked(f) || !known(f->remote_many_mbs) || !known(f->remote_most_mbs)) return false;
+    if (or_else(f->io_fixed, 0) >= 1 && f->io_depth < MANY_READS) return false;
+    return f->remote_most_mbs < MOST_BRING_MORE * f->remote_many_mbs;
+}
+
+double leat__doctor_line_mbs(const leat_doctor_facts *f)
+{
+    return LEAT_MAX(f->remote_many_mbs, f->remote_most_mbs);
+}
+
+/* Few large requests do not fill a line whose answers are late: they are compared with 64 in flight. */
 bool leat__doctor_line_full(const leat_doctor_facts *f)
 {
     if (!asked(f) || !known(f->remote_few_mbs) || !known(f->remote_many_mbs)) return false;
     double large = 1e6 * f->remote_many_mbs / LEAT__PART_LARGE;
-    return f->remote_many_mbs < MORE_BRING_MORE * f->remote_few_mbs && large < LESS_OFTEN * f->remote_many;
+    if (f->remote_many_mbs < MORE_BRING_MORE * f->remote_few_mbs && large < LESS_OFTEN * f->remote_many)
+        return true;
+    large = 1e6 * f->remote_most_mbs / LEAT__PART_LARGE;
+    return leat__doctor_many_suffice(f) && large < LESS_OFTEN_LATE * or_else(f->remote_most, HUGE_VAL);
 }
 
 /* True when the server limits requests per second, whatever their size and number in flight. */
 static bool remote_requests(const leat_doctor_facts *f)
 {
-    return asked(f) && f->remote_many < MORE_BRING_MORE * f->remote_few && !leat__doctor_line_full(f);
+    if (!asked(f) || leat__doctor_line_full(f)) return false;
+    return f->remote_many < MORE_BRING_MORE * f->remote_few || leat__doctor_many_suffice(f);
 }
 
 static bool remote_latency(const leat_doctor_facts *f)

@@ -99,9 +99,14 @@ bool leat__doctor_latency(const leat_doctor_facts *f);
 /* Size of the large requests to a server, in bytes. */
 #define LEAT__PART_LARGE (128u << 10)
 
+/* True when 64 large requests in flight bring little more than 16, and the loader may have that many. */
+bool leat__doctor_many_suffice(const leat_doctor_facts *f);
+
 /* True when the link to a server is full: large answers come less often than small ones, and more of
  * them in flight bring little more. */
 bool leat__doctor_line_full(const leat_doctor_facts *f);
+/* Returns the MB/s of large requests with the most in flight that were measured. */
+double leat__doctor_line_mbs(const leat_doctor_facts *f);
 
 /* True for a loader that is not leat's: a DataLoader, or any other iterable. */
 static inline bool leat__doctor_foreign(const leat_doctor_facts *f)

@@ -316,12 +316,18 @@ static int ask_server(leat_pack *pack, double seconds, const leat__time_limit *l
     f->remote_few_mbs = got.per_s * LEAT__PART_LARGE / 1e6;
     LEAT_TRY(read_for(r, PARTS_MANY, seconds, false, limit, &got, err));
     f->remote_many_mbs = got.per_s * LEAT__PART_LARGE / 1e6;
-    if (f->io_fixed > 0 && f->io_depth < PARTS_MOST) { /* the gain of a remedy is computed from it */
+    /* the gain of a remedy is computed from it, too */
+    if (!leat__doctor_line_full(f) || (f->io_fixed > 0 && f->io_depth < PARTS_MOST)) {
         LEAT_TRY(read_for(r, PARTS_MOST, seconds, false, limit, &got, err));
         f->remote_most_mbs = got.per_s * LEAT__PART_LARGE / 1e6;
     }
+    if (leat__doctor_many_suffice(f)) {
+        list_parts(pack, PART_SMALL, r);
+        LEAT_TRY(read_for(r, PARTS_MOST, seconds, false, limit, &got, err));
+        f->remote_most = got.per_s;
+    }
     if (leat__doctor_line_full(f) && f->sample_bytes > 0) /* no way of reading is faster */
-        f->io_cold = 1e6 * f->remote_many_mbs / f->sample_bytes;
+        f->io_cold = 1e6 * leat__doctor_line_mbs(f) / f->sample_bytes;
     return 0;
 }
 

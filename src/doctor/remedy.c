@@ -213,8 +213,8 @@ static double request_rate(const leat_doctor_facts *f, double depth)
 }
 
 /* Remedy for a server that answers late. A low fixed depth is raised to the number of requests that the
- * loader sends at once, with the gain from the measured rates. Otherwise the depth is raised further, and
- * doubling the rate is a guess. */
+ * loader sends at once, with the gain from the measured rates. Otherwise the depth is raised further, which
+ * gains no more than the last step that was measured, and at most doubles the rate. */
 static bool more_requests(const leat_doctor_diagnosis *d, situation *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
@@ -223,7 +223,9 @@ static bool more_requests(const leat_doctor_diagnosis *d, situation *w, leat_doc
     bool few = or_else(f->io_fixed, 0) >= 1 && f->io_depth > 0 && f->io_depth < CONNECTED;
     double now = few ? request_rate(f, f->io_depth) : -1;
     int depth = now > 0 ? CONNECTED : IN_FLIGHT;
-    f->io_cold *= now > 0 ? request_rate(f, CONNECTED) / now : 2;
+    const bool most = f->remote_most_mbs > 0 && f->remote_many_mbs > 0;
+    const double more = most ? LEAT_MIN(f->remote_most_mbs / f->remote_many_mbs, 2.0) : 2;
+    f->io_cold *= now > 0 ? request_rate(f, CONNECTED) / now : more;
     f->io_depth = depth;
     r->basis = LEAT_BASIS_MODEL;
     snprintf(r->set, sizeof r->set, "io-depth=%d", depth);

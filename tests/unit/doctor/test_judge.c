@@ -239,6 +239,27 @@ static void full_line_and_budget(leat_doctor_facts *f)
     f->budget = f->budget_peak = 60e6;
 }
 
+/* 30 MB/s after 50 ms: 2 large requests in flight do not fill the line, 16 nearly do. */
+static void full_line_and_late(leat_doctor_facts *f)
+{
+    late_server(f);
+    f->remote_ms = 93;
+    f->remote_few = 21.2;
+    f->remote_many = 165;
+    f->remote_few_mbs = 4.5;
+    f->remote_many_mbs = 21.9;
+    f->remote_most_mbs = 29.5;
+    f->remote_most = 600;
+}
+
+/* 200 answers per second after 50 ms, large or small. */
+static void few_answers_and_late(leat_doctor_facts *f)
+{
+    full_line_and_late(f);
+    f->remote_many_mbs = f->remote_most_mbs = 26.2;
+    f->remote_most = 200;
+}
+
 static void few_answers(leat_doctor_facts *f)
 {
     late_server(f);
@@ -318,6 +339,8 @@ static const struct {
      LEAT_GRADE_CRITICAL},
     {"late server", late_server, LEAT_LIMIT_IO, LEAT_CAUSE_LATENCY, LEAT_GRADE_CRITICAL},
     {"full line", full_line, LEAT_LIMIT_IO, LEAT_CAUSE_BANDWIDTH, LEAT_GRADE_CRITICAL},
+    {"full line, late", full_line_and_late, LEAT_LIMIT_IO, LEAT_CAUSE_BANDWIDTH, LEAT_GRADE_CRITICAL},
+    {"few answers, late", few_answers_and_late, LEAT_LIMIT_IO, LEAT_CAUSE_REQUESTS, LEAT_GRADE_CRITICAL},
     {"full line, budget", full_line_and_budget, LEAT_LIMIT_IO, LEAT_CAUSE_BANDWIDTH, LEAT_GRADE_CRITICAL},
     {"few answers", few_answers, LEAT_LIMIT_IO, LEAT_CAUSE_REQUESTS, LEAT_GRADE_CRITICAL},
     {"refusing server", refusing_server, LEAT_LIMIT_IO, LEAT_CAUSE_REFUSED, LEAT_GRADE_CRITICAL},

@@ -214,6 +214,16 @@ static void a_server_gets_the_remedy_of_its_limit(void **state)
     assert_non_null(remedy(&d, "io-depth=256"));
     assert_int_equal(remedy(&d, "io-depth=256")->basis, LEAT_BASIS_MODEL);
     assert_null(remedy(&d, "ask less often"));
+    assert_near(remedy(&d, "io-depth=256")->gain, 2, 0.05);
+    f.remote_most_mbs = 6.4; /* 64 in flight bring 1.6 times as much as 16: 256 no more than that again */
+    d = judge(f);
+    assert_near(remedy(&d, "io-depth=256")->gain, 1.6, 0.01);
+    f.remote_most_mbs = 4.5; /* the line is full */
+    f.remote_most = 120;
+    d = judge(f);
+    assert_int_equal(d.cause, LEAT_CAUSE_BANDWIDTH);
+    assert_null(remedy(&d, "io-depth=256"));
+    f.remote_most_mbs = f.remote_most = -1;
     set_trial(&f, "io-depth=256", 1.0); /* tried, and no faster */
     d = judge(f);
     assert_null(remedy(&d, "io-depth=256"));
