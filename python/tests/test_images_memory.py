@@ -342,7 +342,7 @@ def leat_command(cwd: Path, *words: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("name", PLANNED)
 def test_a_plan_and_the_loader_agree_about_memory(tmp_path, name):
-    """The plan left out the room to decode images: the loader then refused the budget of its own configuration."""
+    """The plan left out the memory to decode images: the loader then refused the budget of its own configuration."""
     rng = np.random.default_rng(7)
     (tmp_path / "class").mkdir()
     for i in range(12):
