@@ -22,6 +22,7 @@
 #define RATES_WEIGHT 1.2 /* measured on this data: slightly more weight than the others */
 /* when the next rate is this far above the smallest, there is no doubt */
 #define MARGIN_SURE 1.5
+#define FAR_ABOVE 5.0  /* reads this many times as fast as the loop and its trainer do not limit it */
 #define EXPLAINS 0.6   /* a part that reached less than this share of its rate is not the cause */
 #define SATURATED 0.85 /* share of the usable CPUs */
 #define IDLE 0.6
@@ -702,6 +703,14 @@ static bool tiny_epochs(const leat_doctor_diagnosis *d)
     return or_else(f->workers, 0) > 0 && known(f->epoch_steps) && f->epoch_steps <= TINY_EPOCH;
 }
 
+/* True when reads alone are much faster than the loop ever takes samples. Idle workers then wait for
+ * something else: a busy machine, or the trainer. */
+static bool reads_far_above(const leat_doctor_diagnosis *d, const leat__doctor_rates *r)
+{
+    const double loop = LEAT_MAX(d->facts.samples_per_s, d->trainer);
+    return loop > 0 && r->part[LEAT_LIMIT_IO] >= FAR_ABOVE * loop;
+}
+
 static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r, uint32_t distrusted)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -733,6 +742,7 @@ static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r, uint32
         ask_rates(f, r, &v);
         ask_queues(f, &v);
         ask_machine(f, &v);
+        if (reads_far_above(d, r)) v.weight[LEAT_LIMIT_IO] = 0;
         weigh(d, &v);
         if (no_step_shows_it(d)) d->limit = LEAT_LIMIT_NONE;
         d->cause = cause_of(d->limit, f);

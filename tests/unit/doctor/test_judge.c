@@ -907,6 +907,11 @@ static void waiting_is_not_storage(void **state)
     for (uint32_t i = 0; i < d.remedy_count; i++) assert_null(strstr(d.remedies[i].action, "storage"));
     f.read_bytes = 1e5;
     assert_int_equal(judge(f).cause, LEAT_CAUSE_BANDWIDTH);
+    f.read_bytes = 0;
+    f.worker_fetch = 0.8;
+    assert_int_equal(judge(f).limit, LEAT_LIMIT_IO);
+    f.io_cold = 48900; /* a slow trainer on a busy machine: the data is there */
+    assert_int_not_equal(judge(f).limit, LEAT_LIMIT_IO);
 }
 
 static void skipped_measurements_lower_the_confidence(void **state)
