@@ -538,7 +538,9 @@ void leat__doctor_findings(leat_doctor_diagnosis *d, uint32_t distrusted)
         FIND("other ways to store and deliver were not measured: no temporary file could be written (see "
              "$TMPDIR)");
     if (known(f->trial_batch))
-        FIND("measured with batches of %.0f: there was no time to make enough larger ones", f->trial_batch);
+        FIND("measured with batches of %.0f: by a first estimate, enough larger ones take too long (a larger "
+             "--seconds allows them)",
+             f->trial_batch);
     if (known(f->trial_step_ms))
         FIND("measured with steps of %.3g ms: there was no time for enough longer ones; times are converted",
              f->trial_step_ms);
