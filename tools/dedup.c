@@ -330,6 +330,7 @@ const cli_command cli_cmd_dedup = {
             {"verified", "of these, comparisons above the threshold"},
             {"unscored", "with --keep field: documents without a number, kept only if no duplicate has one"},
             {"below_threshold", "removed documents not similar to the kept one (components)"},
+            {"crowded", "documents, once per band, that share it with more than are compared with them"},
             {"bands", "bands of a sketch"},
             {"rows", "values of a band"},
             {"passes", "passes over the input for sketches or hashes; one more writes"},

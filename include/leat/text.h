@@ -289,6 +289,8 @@ typedef struct leat_dedup_stats {
     /* 1 = `resume` found the complete output of a run with the same options and input: these are the
      * counts of its report, and nothing was done */
     uint64_t already_complete;
+    /* fuzzy: documents, once for each band, that share it with more documents than are compared with them */
+    uint64_t crowded;
 } leat_dedup_stats;
 
 /* Removes duplicates. LEAT_EBUDGET, before anything is read, when the plan does

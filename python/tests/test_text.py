@@ -336,6 +336,16 @@ def test_components_are_those_of_all_similar_pairs_of_a_band(tmp_path, copies):
             group[int(c["kept"])] for c in read(tmp_path / keep / "clusters.jsonl")}
 
 
+@pytest.mark.parametrize("count", [400, 640])
+def test_documents_of_a_crowded_band_are_counted(tmp_path, count):
+    """With 1024 values, a band compares 512 documents."""
+    words = [f"w{i}" for i in range(800)]
+    path = write(tmp_path / "b.jsonl", [{"text": " ".join(words[:i] + [f"own{i}"] + words[i:])} for i in range(count)])
+    report = leat.dedup_text(path, tmp_path / "o", bands=128, rows=8, threshold=1)
+    assert report["removed"] == 0
+    assert (report["crowded"] > 0) == (count > 512)
+
+
 def test_scores():
     one = leat.score_text("The cat sat on the mat. Héllo!")
     assert one["words"] == 7 and one["sentences"] == 2

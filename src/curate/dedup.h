@@ -69,7 +69,7 @@ typedef struct leat__dedup_state {
     uint64_t offset, line, document;
     uint64_t ids_bytes;
     uint64_t documents, text_bytes, lone_surrogates, empty, unscored;
-    uint64_t candidates, verified, disk_peak;
+    uint64_t candidates, verified, crowded, disk_peak;
     uint64_t dropped;      /* documents dropped by rules */
     uint64_t pieces, gaps; /* lines and substrings: numbers assigned; of these, unused between texts */
     uint64_t *band_length; /* lengths of the files of the spill sets */

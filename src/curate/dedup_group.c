@@ -46,7 +46,7 @@ typedef struct sorter {
     uint64_t width;           /* of the keys of a window, if it fits */
     bool more;                /* the unit has another window */
     uint64_t edges;           /* number of edges found; they replace the records in b */
-    uint64_t candidates;
+    uint64_t candidates, crowded;
     leat__band_segment *segment; /* segments of the unit */
     char path[4096];             /* path of the unit's file, if it has one */
     uint64_t digest;             /* of the last bucket, which has these members */
@@ -146,7 +146,10 @@ static void add_member(const leat__dedup *d, sorter *s, uint32_t document, const
                        uint32_t group)
 {
     const uint32_t k = s->members;
-    if (k == s->members_most) return;
+    if (k == s->members_most) {
+        s->crowded++;
+        return;
+    }
     memcpy(s->sketch + (size_t)k * d->sketch_bytes, sketch, d->sketch_bytes);
     s->id[k] = document;
     s->up[k] = group != NONE ? group : k;
@@ -282,7 +285,8 @@ static int take_edges(grouping *g, sorter *s, leat_error *err)
     }
     for (uint64_t i = 0; i < s->edges; i++) LEAT_TRY(put_edge(g, edge[i], err));
     g->d->st.candidates += s->candidates;
-    s->edges = s->candidates = 0;
+    g->d->st.crowded += s->crowded;
+    s->edges = s->candidates = s->crowded = 0;
     return 0;
 }
 

@@ -319,6 +319,7 @@ static int gather_edges(leat__dedup *d, leat__dedup_state *groups, leat__part_pi
         leat__part_path(p, "edges", g, "", path[g]);
         st->candidates += groups[g].candidates;
         st->verified += groups[g].verified;
+        st->crowded += groups[g].crowded;
         piece[g] = (leat__part_piece){.path = path[g]};
     }
     st->edge_parts = st->edge_files = groups[0].edge_files;

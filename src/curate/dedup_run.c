@@ -203,7 +203,7 @@ static int prepare(leat__dedup *d, leat_error *err)
     X(bytes_in) X(text_bytes) X(shards) X(bytes_out) X(plan_documents) X(plan_memory)                    \
     X(plan_disk) X(disk_bytes) X(budget_peak_bytes) X(resumed) X(against)                                \
     X(removed_against) X(index_bytes) X(pieces) X(pieces_removed) X(bytes_removed)                       \
-    X(changed) X(unscored)
+    X(changed) X(unscored) X(crowded)
 /* clang-format on */
 
 static uint64_t count(const json_t *object, const char *key)
@@ -435,6 +435,7 @@ void leat__dedup_copy_state(leat__dedup *d)
     st->unscored = d->st.unscored;
     st->candidates = d->st.candidates;
     st->verified = d->st.verified;
+    st->crowded = d->st.crowded;
     st->disk_bytes = d->st.disk_peak;
     st->dropped = d->st.dropped;
     for (uint32_t i = 0; i < st->rule_count; i++) {

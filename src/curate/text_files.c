@@ -156,26 +156,31 @@ static int add_file(leat__text_files *f, const char *path, leat_error *err)
     return 0;
 }
 
-/* True when the folder has the output of a filter or deduplication run. Its documents are in kept-*;
- * the other files are lists about them. */
-static bool is_output(const leat__dir *dir)
+/* True when the folder has a file whose name begins so. */
+static bool has(const leat__dir *dir, const char *begin)
 {
-    bool report = false, kept = false;
-    for (size_t i = 0; i < dir->count; i++) {
-        const char *name = leat__dir_name(dir, i);
-        report |= leat__str_eq(name, "report.json");
-        kept |= leat__str_starts(name, "kept-00000.jsonl");
-    }
-    return report && kept;
+    for (size_t i = 0; i < dir->count; i++)
+        if (leat__str_starts(leat__dir_name(dir, i), begin)) return true;
+    return false;
 }
 
-/* True when the search leaves out this folder below an input, because it has the output of a run. */
-static bool is_left_out(const leat__text_files *f, const leat__dir *dir, const char *path)
+/* Which files of a folder are read. */
+typedef enum choice { ALL, KEPT, FOREIGN } choice;
+
+/* The output of a filter or deduplication run has its documents in kept-*; the other files are lists about
+ * them. Of an input folder these documents are read; below one, only files that are not of the run. */
+static choice choose(const leat__text_files *f, const leat__dir *dir, const char *path, bool below)
 {
-    bool report = false;
-    for (size_t i = 0; i < dir->count && !report; i++)
-        report = leat__str_eq(leat__dir_name(dir, i), "report.json");
-    return report && !f->only_outputs && leat__output_complete(path);
+    if (!has(dir, "report.json")) return ALL;
+    if (below && !f->only_outputs && leat__output_complete(path)) return FOREIGN;
+    return has(dir, "kept-00000.jsonl") ? KEPT : ALL;
+}
+
+static bool is_chosen(const char *name, choice c)
+{
+    if (!is_jsonl(name) || name[0] == '.') return false;
+    if (c == KEPT) return leat__str_starts(name, "kept-");
+    return c == ALL || !leat__output_name(name);
 }
 
 static int leave_out(leat__text_files *f, const char *path, leat_error *err)
@@ -216,22 +221,18 @@ static int add_folder(leat__text_files *f, const char *path, const char *pattern
     leat__buf_init(&name, LEAT__MEM_CURATE, 1u << 20);
     LEAT_GO(rc, out, enter_folder(&here, path, err));
     const leat__dir *dir = &here.dir;
-    if (up && is_left_out(f, dir, path)) {
-        rc = leave_out(f, path, err);
-        goto out;
-    }
-    const char *begin = !pattern && is_output(dir) ? "kept-" : "";
+    const choice c = pattern ? ALL : choose(f, dir, path, up != NULL);
+    if (c == FOREIGN) LEAT_GO(rc, out, leave_out(f, path, err));
     for (size_t i = 0; i < dir->count; i++) {
         const char *entry = leat__dir_name(dir, i);
         leat__entry_kind kind = dir->entries[i].kind;
         leat__buf_clear(&name);
         LEAT_GO(rc, out, leat__path_join(&name, path, entry));
-        if (pattern ? kind == LEAT__ENTRY_FILE && fnmatch(pattern, entry, FNM_PERIOD) == 0
-                    : kind == LEAT__ENTRY_FILE && is_jsonl(entry) && entry[0] != '.' &&
-                          leat__str_starts(entry, begin))
+        if (kind == LEAT__ENTRY_FILE &&
+            (pattern ? fnmatch(pattern, entry, FNM_PERIOD) == 0 : is_chosen(entry, c)))
             LEAT_GO(rc, out, add_file(f, leat__buf_str(&name), err));
-        if (begin[0] && kind == LEAT__ENTRY_FILE && is_jsonl(entry) && entry[0] != '.' &&
-            !leat__str_starts(entry, begin) && !leat__output_name(entry) && !f->ignored)
+        if (c == KEPT && kind == LEAT__ENTRY_FILE && !is_chosen(entry, KEPT) && is_chosen(entry, FOREIGN) &&
+            !f->ignored)
             f->ignored = leat__strdup(LEAT__MEM_CURATE, leat__buf_str(&name));
         if (!pattern && kind == LEAT__ENTRY_FOLDER && entry[0] != '.')
             LEAT_GO(rc, out, add_folder(f, leat__buf_str(&name), NULL, &here, err));
@@ -242,16 +243,18 @@ out:
     return rc;
 }
 
-/* Adds the files of an input folder. Outputs of runs below it are added only if there is nothing else: they
- * may have been made of the other files, whose documents would then come twice. */
+/* Adds the files of an input folder. Outputs of runs below it are added only if all other files are empty:
+ * they may have been made of the other files, whose documents would then come twice. */
 static int search_folder(leat__text_files *f, const char *path, leat_error *err)
 {
     const uint32_t files = f->count, skips = f->skips;
+    const uint64_t total = f->total;
     f->only_outputs = false;
     LEAT_TRY(add_folder(f, path, NULL, NULL, err));
-    if (f->count == files && f->skips > skips) {
+    if (f->total == total && f->skips > skips) {
         f->only_outputs = true;
         f->skips = skips;
+        while (f->count > files) leat__free(f->path[--f->count]);
         if (skips == 0) {
             leat__free(f->skipped);
             f->skipped = NULL;

@@ -288,7 +288,8 @@ double leat__jsonl_number(const leat__jsonl_field *f, int32_t *rest)
 
 bool leat__jsonl_ordered(const leat__jsonl_field *f)
 {
-    return f->kind == LEAT__JSONL_NUMBER || (f->kind == LEAT__JSONL_OTHER && f->raw[0] == 'I');
+    return f->kind == LEAT__JSONL_NUMBER ||
+           (f->kind == LEAT__JSONL_OTHER && (f->raw[0] == 'I' || f->raw[0] == '-'));
 }
 
 /* True when a key with escapes names the field. */
@@ -315,9 +316,10 @@ static leat__jsonl_field *wanted(leat__jsonl_field *fields, size_t count, const 
 static void found(leat__jsonl_field *f, const parser *s, const uint8_t *member, const uint8_t *value,
                   bool escaped)
 {
-    f->kind = *value == '"'                                       ? LEAT__JSONL_STRING
-              : *value == '-' || (*value >= '0' && *value <= '9') ? LEAT__JSONL_NUMBER
-                                                                  : LEAT__JSONL_OTHER;
+    const uint8_t digit = value[*value == '-']; /* not of -Infinity */
+    f->kind = *value == '"'                  ? LEAT__JSONL_STRING
+              : digit >= '0' && digit <= '9' ? LEAT__JSONL_NUMBER
+                                             : LEAT__JSONL_OTHER;
     bool text = f->kind == LEAT__JSONL_STRING;
     f->raw = value + text;
     f->raw_len = (size_t)(s->p - value) - (text ? 2 : 0);

@@ -223,6 +223,27 @@ static void output_below_an_input(void **state)
     assert_int_equal(open_files(&f, "top", "top/b", 1 << 20, NULL), 0);
     assert_int_equal(f.count, 2);
     leat__text_files_reset(&f);
+    put_text("top/b/raw.jsonl", "{}\n"); /* not of the run, and in a folder below it */
+    put_text("top/b/more/raw.jsonl", "{}\n");
+    assert_int_equal(open_files(&f, "top", NULL, 1 << 20, NULL), 0);
+    assert_int_equal(f.count, 3);
+    assert_non_null(strstr(f.path[0], "top/b/more/raw.jsonl"));
+    assert_non_null(strstr(f.path[1], "top/b/raw.jsonl"));
+    leat__text_files_reset(&f);
+}
+
+/* An empty file has no documents: the outputs beside it are the input. */
+static void empty_files_beside_outputs(void **state)
+{
+    leat__text_files f;
+    put_text("thin/a.jsonl", "");
+    put_text("thin/b/kept-00000.jsonl", "{}\n");
+    put_text("thin/b/report.json", "{\"documents\":1,\"kept\":1,\"bad\":0,\"written\":[]}\n");
+    assert_int_equal(open_files(&f, "thin", NULL, 1 << 20, NULL), 0);
+    assert_int_equal(f.count, 2);
+    assert_non_null(strstr(f.path[1], "thin/b/kept-00000.jsonl"));
+    assert_null(f.skipped);
+    leat__text_files_reset(&f);
 }
 
 /* A folder whose run was killed while it replaced the files: it has files of two runs, or too few. */
@@ -467,6 +488,7 @@ int main(void)
         cmocka_unit_test(chunks_of_short_lines),
         cmocka_unit_test(output_of_a_run),
         cmocka_unit_test(output_below_an_input),
+        cmocka_unit_test(empty_files_beside_outputs),
         cmocka_unit_test(output_of_a_killed_run),
         cmocka_unit_test(outputs_that_are_inputs),
         cmocka_unit_test(byte_order_mark),

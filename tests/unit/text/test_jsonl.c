@@ -149,6 +149,7 @@ static void numbers(void **state)
         {"{\"n\":9007199254740992.0}", 9007199254740992.0, 0},
         {"{\"n\":1e999}", INFINITY, 0},
         {"{\"n\":Infinity}", INFINITY, 0},
+        {"{\"n\":-Infinity}", -INFINITY, 0},
         {"{\"n\":1000000000000000000000000000000000000000000000000000000000000000000000}", 1e69, 0},
     };
     leat__jsonl_field f = {.name = "n", .name_len = 1};
@@ -160,6 +161,8 @@ static void numbers(void **state)
         assert_true(leat__jsonl_number(&f, &rest) == cases[i].value);
         assert_int_equal(rest, cases[i].rest);
     }
+    assert_null(read_line("{\"n\":-Infinity}", &f, 1, &at));
+    assert_int_equal(f.kind, LEAT__JSONL_OTHER); /* not a number of JSON */
     assert_null(read_line("{\"n\":NaN}", &f, 1, &at));
     assert_false(leat__jsonl_ordered(&f));
     assert_null(read_line("{}", &f, 1, &at));
