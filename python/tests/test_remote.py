@@ -2,10 +2,12 @@
 """Packs over HTTP, from a small server of this file that answers byte ranges."""
 import contextlib
 import http.server
+import io
 import json
 import os
 import pathlib
 import pickle
+import re
 import select
 import signal
 import subprocess
@@ -16,6 +18,7 @@ import time
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import leat
 from conftest import ORDERS, jpeg
@@ -37,9 +40,11 @@ class Ranges(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     folder: pathlib.Path
     count = 0
+    delay = 0.0
 
     def do_GET(self) -> None:
         type(self).count += 1
+        time.sleep(self.delay)
         send_range(self, (self.folder / self.path.lstrip("/").split("?")[0]).read_bytes(), '"fixed"')
 
     def log_message(self, *args: object) -> None:
@@ -109,6 +114,26 @@ def test_a_plan_reads_as_the_loader_does(served, tmp_path, order):
         else:
             assert real > 2 * pages and 0.6 < planned / real < 1.6
         assert 0.6 < plan["traffic"]["epoch_bytes"] / run["remote_bytes"] < 1.6
+
+
+def test_a_large_image_waits_for_pages_in_flight(served, tmp_path):
+    """With the least memory that is named, pages requested ahead have to leave before a large image is decoded."""
+    rng = np.random.default_rng(5)
+    with leat.Writer(tmp_path / "images.leat", {"image": "image"}, page_bytes="1M", sync=False) as w:
+        for i in range(400):
+            large = i % 97 == 50
+            out, noise = io.BytesIO(), rng.integers(0, 256, (300, 400, 3), np.uint8)
+            (Image.new("RGB", (2600, 1800)) if large else Image.fromarray(noise)).save(out, "JPEG", progressive=large)
+            w.append({"image": out.getvalue()}, key=str(i))
+    served[2].delay = 0.03
+    url = served[1].replace("p.leat", "images.leat")
+    options = ("--order", "sequential", "--batch", 64, "--size", 64, "--threads", 2, "--json")
+    refused = subprocess.run([sys.executable, "-m", "leat", "load", url, *map(str, options), "--memory", "1M"],
+                             capture_output=True, text=True, timeout=300)
+    least = float(re.search(r"at least ([0-9.]+) MiB", refused.stderr)[1])
+    for more in (0.1, 1):
+        run = command("load", url, *options, "--memory", f"{least + more:.2f}M")
+        assert run["samples"] == 400
 
 
 def test_disk_cache(served, tmp_path):

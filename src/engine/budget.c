@@ -22,6 +22,8 @@ struct leat_budget {
     leat__cond freed; /* signalled for threads in leat_budget_charge */
     uint32_t refs;
     uint32_t waiters;
+    uint32_t expected; /* requests outside of flows: see leat__budget_expect */
+    bool ended;        /* one of them, after keepers were last asked for bytes */
     uint64_t limit;
     uint64_t ceiling; /* the limit; after it was lowered, the previous one until usage has dropped below it */
     uint64_t used, peak, floors, refused;
@@ -227,6 +229,9 @@ void leat__budget_unkeep(leat_budget *b, leat__budget_keeper *k)
 uint64_t leat__budget_reclaim(leat_budget *b, uint64_t bytes)
 {
     uint64_t freed = 0;
+    leat__mutex_lock(&b->lock);
+    b->ended = false;
+    leat__mutex_unlock(&b->lock);
     leat__mutex_lock(&b->keeping);
     for (leat__budget_keeper *k = b->keepers; k && freed < bytes; k = k->next)
         freed += k->trim(k->arg, bytes - freed);
@@ -255,10 +260,19 @@ uint64_t leat__budget_floor_lacking(leat_budget *b, uint64_t old_floor, uint64_t
     return lacking;
 }
 
+void leat__budget_expect(leat_budget *b, int32_t requests)
+{
+    leat__mutex_lock(&b->lock);
+    b->expected += (uint32_t)requests;
+    LEAT_ASSERT((int32_t)b->expected >= 0);
+    b->ended |= requests < 0;
+    leat__mutex_unlock(&b->lock);
+}
+
 bool leat__budget_hopeless(leat_budget *b, uint64_t charged, uint64_t bytes)
 {
     leat__mutex_lock(&b->lock);
-    bool alone = b->used <= charged + b->kept;
+    bool alone = b->used <= charged + b->kept && b->expected == 0 && !b->ended;
     bool fits = b->used <= b->ceiling && bytes <= b->ceiling - b->used;
     leat__mutex_unlock(&b->lock);
     return alone && !fits;

@@ -41,8 +41,10 @@ uint64_t leat__budget_reclaim(leat_budget *b, uint64_t bytes);
 /* Return the bytes missing for a senior grant of `bytes`, or for raising `old_floor` to `floor`. */
 uint64_t leat__budget_lacking(leat_budget *b, uint64_t bytes);
 uint64_t leat__budget_floor_lacking(leat_budget *b, uint64_t old_floor, uint64_t floor);
+/* Counts requests outside of flows: they hold bytes that keepers can release when the requests have ended. */
+void leat__budget_expect(leat_budget *b, int32_t requests);
 /* True when a senior grant of `bytes` is impossible although only this flow (`charged` bytes) and
- * keepers hold bytes. */
+ * keepers hold bytes, and no request is expected to end or ended after keepers were last asked. */
 bool leat__budget_hopeless(leat_budget *b, uint64_t charged, uint64_t bytes);
 
 void leat__budget_listen(leat_budget *b, leat__budget_listener *l);

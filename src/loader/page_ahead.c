@@ -28,14 +28,15 @@ struct leat__page_ahead {
     uint64_t row; /* next row of this rank to look at */
     /* bytes of requested pages whose first sample is not planned yet, and their limit */
     uint64_t bytes, most;
-    uint64_t known;  /* pages seen in this epoch */
-    uint8_t *unused; /* bit per page: requested, and its first sample is not planned yet */
+    uint64_t known;      /* pages seen in this epoch */
+    uint8_t *unused;     /* bit per page: requested, and its first sample is not planned yet */
+    leat_budget *budget; /* knows of the requests: the cache cannot release their pages until they end */
     leat__mutex lock;
     leat__cond ended;
     uint32_t in_flight; /* guarded by lock */
 };
 
-int leat__page_ahead_open(leat__page_ahead **out, uint64_t pages, leat_error *err)
+int leat__page_ahead_open(leat__page_ahead **out, uint64_t pages, leat_budget *budget, leat_error *err)
 {
     leat__page_ahead *a = LEAT_NEW(LOADER, leat__page_ahead);
     uint8_t *unused = LEAT_NEW_ARRAY(LOADER, uint8_t, pages / 8 + 1);
@@ -47,6 +48,7 @@ int leat__page_ahead_open(leat__page_ahead **out, uint64_t pages, leat_error *er
     }
     a->pages = pages;
     a->unused = unused;
+    a->budget = budget;
     leat__mutex_init(&a->lock);
     leat__cond_init(&a->ended);
     *out = a;
@@ -113,6 +115,7 @@ void leat__page_ahead_depth(const leat_loader *l, leat_flow_opts *o)
 
 static void count(leat__page_ahead *a, int change)
 {
+    leat__budget_expect(a->budget, change);
     leat__mutex_lock(&a->lock);
     a->in_flight = (uint32_t)((int64_t)a->in_flight + change);
     if (a->in_flight == 0) leat__cond_broadcast(&a->ended);

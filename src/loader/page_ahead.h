@@ -14,7 +14,8 @@
 
 typedef struct leat_loader leat_loader;
 
-int leat__page_ahead_open(leat__page_ahead **out, uint64_t pages, leat_error *err) LEAT_MUST_CHECK;
+int leat__page_ahead_open(leat__page_ahead **out, uint64_t pages, leat_budget *budget,
+                          leat_error *err) LEAT_MUST_CHECK;
 void leat__page_ahead_close(leat__page_ahead **a);
 
 /* Call it before an epoch. Pages are requested ahead if those that the order needs at a time fit in the

@@ -438,7 +438,7 @@ static int set_up_reading(leat_loader *l, leat_error *err)
         cap_cache(l);
         l->env.cache_user = &l->cache_user;
         if (l->env.remote && l->pool->replay == NULL)
-            LEAT_TRY(leat__page_ahead_open(&l->page_ahead, l->info.pages, err));
+            LEAT_TRY(leat__page_ahead_open(&l->page_ahead, l->info.pages, l->budget, err));
     } else if (l->opts.order != LEAT_ORDER_RANDOM) {
         LEAT_TRY(leat__readahead_open(&l->env.ahead, 0, 0, err));
     }

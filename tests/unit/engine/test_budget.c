@@ -269,6 +269,12 @@ static void kept_bytes_are_released_on_demand(void **state)
     assert_int_equal(leat__budget_reclaim(b, 5000), 700);
     assert_false(leat__budget_hopeless(b, 300, 700));
     assert_true(leat__budget_hopeless(b, 300, 701));
+    leat__budget_expect(b, 2); /* bytes that a request holds may become free */
+    assert_false(leat__budget_hopeless(b, 300, 701));
+    leat__budget_expect(b, -2);
+    assert_false(leat__budget_hopeless(b, 300, 701)); /* keepers may release them now */
+    assert_int_equal(leat__budget_reclaim(b, 1), 0);
+    assert_true(leat__budget_hopeless(b, 300, 701));
     assert_ok(leat_budget_try(b, LEAT_BUDGET_PAGE, 100));
     assert_true(leat__budget_hopeless(b, 0, 601)); /* kept bytes count as held */
     leat__budget_unkeep(b, &keeper);

@@ -17,7 +17,7 @@ static leat_loader *open_with(leat_loader_opts *o, bool ahead)
     leat_loader *l;
     o->cache = LEAT_CACHE_PROCESS;
     assert_ok(leat_loader_open(&l, plain, o, NULL));
-    if (ahead) assert_ok(leat__page_ahead_open(&l->page_ahead, l->info.pages, NULL));
+    if (ahead) assert_ok(leat__page_ahead_open(&l->page_ahead, l->info.pages, l->budget, NULL));
     return l;
 }
 
