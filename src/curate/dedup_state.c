@@ -27,8 +27,8 @@
     X(phase)                                                                                            \
     X(iteration) X(band) X(part) X(parts) X(edge_parts) X(bands_at_once) X(file) X(offset) X(line)      \
         X(document) X(ids_bytes) X(documents) X(text_bytes) X(lone_surrogates) X(empty) X(unscored)     \
-            X(candidates) X(verified) X(crowded) X(disk_peak) X(pieces) X(gaps) X(dropped) X(decisions_sum)   \
-                X(removed_file)
+            X(candidates) X(verified) X(crowded) X(disk_peak) X(pieces) X(gaps) X(dropped)              \
+                X(decisions_sum) X(removed_file)
 /* clang-format on */
 
 const char *leat__dedup_path(const leat__dedup *d, const char *name, char *out)
