@@ -22,9 +22,10 @@
 #define RATES_WEIGHT 1.2 /* measured on this data: slightly more weight than the others */
 /* when the next rate is this far above the smallest, there is no doubt */
 #define MARGIN_SURE 1.5
-#define FAR_ABOVE 5.0  /* reads this many times as fast as the loop and its trainer do not limit it */
-#define EXPLAINS 0.6   /* a part that reached less than this share of its rate is not the cause */
-#define SATURATED 0.85 /* share of the usable CPUs */
+#define FETCHED_FEW 0.25 /* share of the bytes of the samples that a server sent */
+#define FAR_ABOVE 5.0    /* reads this many times as fast as the loop and its trainer do not limit it */
+#define EXPLAINS 0.6     /* a part that reached less than this share of its rate is not the cause */
+#define SATURATED 0.85   /* share of the usable CPUs */
 #define IDLE 0.6
 #define DELAYED 0.2 /* share of the time that ready threads wait for a CPU */
 #define THROTTLED 0.1
@@ -666,6 +667,9 @@ static double most_confidence(const leat_doctor_diagnosis *d, const leat__doctor
     if (d->limit == LEAT_LIMIT_IO && known(f->worker_fetch) && f->worker_fetch < FEW && !(f->read_bytes > 0))
         return UNSURE;
     if (cause_in_vain(d) || left_over(d, r)) return UNSURE;
+    /* most samples came from the loader's memory: the few reads may all be of the first epoch */
+    bool few = known(f->read_bytes) && f->read_bytes < f->sample_bytes * FETCHED_FEW;
+    if (d->limit == LEAT_LIMIT_IO && or_else(f->remote, 0) >= 1 && few) return UNSURE;
     /* reads that arrived before the trial began may have made it look faster */
     if (tried_in_vain(f, "memory=") && f->spacious >= MARGIN_SURE * or_else(f->samples_per_s, HUGE_VAL))
         return UNSURE;

@@ -504,6 +504,22 @@ static void read_ahead_does_not_amplify(void **state)
     assert_int_equal(judge(f).cause, LEAT_CAUSE_AMPLIFIED);
 }
 
+/* A pack of a server that fits the loader's memory: after the first epoch nothing is fetched. */
+static void a_server_is_not_blamed_for_what_memory_gives(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    slow_disk(&f);
+    f.remote = 1;
+    f.read_bytes = f.sample_bytes;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_IO);
+    assert_true(d.confidence >= 0.5);
+    f.read_bytes = f.sample_bytes / 16;
+    d = judge(f);
+    assert_true(d.limit != LEAT_LIMIT_IO || d.confidence < 0.5);
+}
+
 static void nothing_known_is_incomplete_and_says_nothing(void **state)
 {
     leat_doctor_facts f;
@@ -1270,6 +1286,7 @@ int main(void)
         cmocka_unit_test(a_budget_held_by_slow_reads_does_not_limit),
         cmocka_unit_test(a_verdict_whose_trial_shows_no_gain_is_not_sure),
         cmocka_unit_test(read_ahead_does_not_amplify),
+        cmocka_unit_test(a_server_is_not_blamed_for_what_memory_gives),
         cmocka_unit_test(nothing_known_is_incomplete_and_says_nothing),
         cmocka_unit_test(an_unknown_limit_is_at_most_a_warning),
         cmocka_unit_test(few_steps_are_at_most_a_warning),
